@@ -1,0 +1,328 @@
+//! A recording becomes findings: metric values, treatment checks, statistics, verdicts, warnings. No formatting.
+
+use crate::cpu_set::CpuSet;
+use crate::recording::{Direction, Fault};
+
+/// All that can be said of one recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Findings {
+    /// Measured quantities with `*` expanded, in the order of the `measure` clauses.
+    pub metrics: Vec<MetricFindings>,
+    /// One entry per declared comparison, metric, level and combination of `within` levels.
+    pub comparisons: Vec<ComparisonFinding>,
+    /// One entry per expectation and combination of `within` levels.
+    pub expectations: Vec<ExpectationFinding>,
+    /// One entry per treatment.
+    pub treatment_checks: Vec<TreatmentCheck>,
+    /// Trials that were not valid: kept, flagged, out of the analysis.
+    pub invalid_trials: Vec<InvalidTrial>,
+    /// How many trials were planned, recorded, valid and warm-up.
+    pub counts: TrialCounts,
+    /// Doubts about the numbers.
+    pub warnings: Vec<Warning>,
+}
+
+/// Numbers of trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrialCounts {
+    /// In the order, without warm-up.
+    pub planned: usize,
+    /// Recorded, without warm-up, repetitions counted.
+    pub recorded: usize,
+    /// In the analysis.
+    pub valid: usize,
+    /// Warm-up trials.
+    pub warmup: usize,
+}
+
+/// Values of one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricFindings {
+    /// Canonical text.
+    pub id: String,
+    /// Shown in the report.
+    pub label: String,
+    /// Unit, empty for none.
+    pub unit: String,
+    /// Which way is better.
+    pub direction: Direction,
+    /// One per treatment, in the design's order.
+    pub cells: Vec<Cell>,
+}
+
+/// Values of one metric under one treatment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// `(block, value)` of the valid trials, in block order.
+    pub values: Vec<(u32, f64)>,
+    /// `None` without a value.
+    pub summary: Option<Summary>,
+}
+
+/// Description of a sample. `sd`-like fields are `None` at n = 1, never 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Number of values.
+    pub n: usize,
+    /// Smallest.
+    pub low: f64,
+    /// Largest.
+    pub high: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub median: f64,
+    /// Geometric mean; `None` unless all values are positive.
+    pub geometric_mean: Option<f64>,
+    /// Standard deviation (n - 1).
+    pub sd: Option<f64>,
+    /// `sd / mean`; `None` when the mean is not positive.
+    pub cv: Option<f64>,
+}
+
+/// Two levels compared on one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparisonFinding {
+    /// Index of the `compare` clause.
+    pub comparison: usize,
+    /// Metric id.
+    pub metric: String,
+    /// Factor name.
+    pub factor: String,
+    /// The level looked at.
+    pub level: String,
+    /// The base level.
+    pub base: String,
+    /// `(factor, level)` held fixed.
+    pub within: Vec<(String, String)>,
+    /// Names of factors averaged over.
+    pub averaged_over: Vec<String>,
+    /// Values on the level's and the base's side (pairs when blocked).
+    pub n: (usize, usize),
+    /// The estimate with its interval; `None` without inference.
+    pub estimate: Option<Estimate>,
+    /// Point ratio or difference even where there is no inference.
+    pub point: Option<f64>,
+    /// Whether `point` and `estimate` are ratios of geometric means, or differences of means.
+    pub scale: Scale,
+    /// Model-based two-sided p.
+    pub p: Option<f64>,
+    /// After Holm over all comparisons of this metric.
+    pub p_holm: Option<f64>,
+    /// The exact companion.
+    pub exact: Option<ExactTest>,
+    /// Declared margin.
+    pub margin: Option<f64>,
+    /// What is concluded.
+    pub verdict: Verdict,
+    /// Doubts that belong to this verdict.
+    pub flags: Vec<Flag>,
+    /// Values per side (pairs when blocked) that would probably decide it, for inconclusive ones.
+    pub needed_n: Option<u32>,
+}
+
+/// What a comparison is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// level - base, for metrics that can be zero or negative.
+    Difference,
+    /// level / base of geometric means.
+    Ratio,
+}
+
+/// An estimate with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Ratio or difference.
+    pub value: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// How it was computed.
+    pub method: Method,
+}
+
+/// How an interval and p were computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Paired t over blocks.
+    PairedT,
+    /// Welch's t.
+    WelchT,
+}
+
+/// An exact test beside the model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExactTest {
+    /// Which.
+    pub kind: ExactKind,
+    /// Two-sided p.
+    pub p: f64,
+    /// The smallest p it can give with so many values.
+    pub min_p: f64,
+}
+
+/// Exact tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExactKind {
+    /// Mann-Whitney on mid-ranks, conditional on ties.
+    MannWhitney,
+    /// Sign flip of the paired differences.
+    SignFlip,
+}
+
+/// What is concluded. Better and worse follow the metric's direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// Within the margin, by two one-sided tests.
+    Equivalent,
+    /// The level is better; by more than the margin when the whole interval is beyond it.
+    Faster { beyond_margin: bool },
+    /// The data do not say.
+    Inconclusive,
+    /// Nothing may be concluded.
+    NoInference(NoInference),
+    /// The level is worse.
+    Slower { beyond_margin: bool },
+}
+
+/// Why nothing may be concluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoInference {
+    /// The metric has no better direction.
+    NoDirection,
+    /// A level has no value.
+    NoValues,
+    /// All trials of one treatment ran before the next: drift cannot be told from effect.
+    SequentialOrder,
+    /// One value on a side: no error term.
+    SingleValue,
+    /// Fewer than three values (pairs) on a side.
+    TooFewValues,
+    /// A hard-to-change factor with one whole plot per level: no error term.
+    WholePlotUnreplicated,
+    /// All differences are identical, so that no error term can be had.
+    ZeroVariance,
+}
+
+/// Doubts about one verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Flag {
+    /// Leaving out this block (1-based) changes the verdict.
+    HangsOnOneRun { block: u32 },
+    /// The exact test does not reach 0.05, or cannot.
+    ModelBasedOnly,
+}
+
+/// A declared expectation, judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectationFinding {
+    /// Index of the `expect` clause.
+    pub expectation: usize,
+    /// `(factor, level)` held fixed.
+    pub within: Vec<(String, String)>,
+    /// left / right with the coefficients in it, and its interval.
+    pub estimate: Option<Estimate>,
+    /// Whether it holds.
+    pub verdict: ExpectationVerdict,
+}
+
+/// Whether an expectation holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectationVerdict {
+    /// The whole interval is on the wrong side.
+    Failed,
+    /// The whole interval is on the right side.
+    Held,
+    /// The interval holds both sides; the point estimate is on the right one.
+    NotContradicted,
+    /// No values, or no inference and the point estimate is on the wrong side or absent.
+    Undecided,
+    /// The interval holds both sides; the point estimate is on the wrong one.
+    Unsupported,
+}
+
+/// Whether a treatment was in force, from the kernel's own counters, over its valid and invalid trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreatmentCheck {
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// Trials looked at.
+    pub trials: usize,
+    /// Interrupts of routed IRQs that came while the trials ran.
+    pub interrupts: u64,
+    /// Of those, on CPUs their mask allowed.
+    pub on_asked_cpus: u64,
+    /// Routed IRQs that had at least one interrupt, and all routed IRQs.
+    pub active_irqs: (usize, usize),
+    /// Interrupts of routed IRQs by CPU, ascending.
+    pub by_cpu: Vec<(u32, u64)>,
+    /// All numbered interrupts by CPU, ascending.
+    pub all_by_cpu: Vec<(u32, u64)>,
+    /// Softirqs by CPU, ascending.
+    pub softirqs_by_cpu: Vec<(u32, u64)>,
+    /// Per routed IRQ with interrupts: label, description, mask asked, `(cpu, count)`.
+    pub irqs: Vec<IrqLanding>,
+    /// Trials in which a mask differed from what was asked.
+    pub trials_with_foreign_masks: usize,
+}
+
+/// Where one routed IRQ landed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IrqLanding {
+    /// `36`
+    pub label: String,
+    /// As in `/proc/interrupts`.
+    pub description: String,
+    /// Mask asked for.
+    pub asked: CpuSet,
+    /// Interrupts by CPU.
+    pub by_cpu: Vec<(u32, u64)>,
+}
+
+/// A trial outside the analysis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InvalidTrial {
+    /// Number in the order.
+    pub number: u32,
+    /// Its block.
+    pub block: u32,
+    /// Which try.
+    pub attempt: u32,
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// Why.
+    pub faults: Vec<Fault>,
+}
+
+/// A doubt about the numbers. Closed list; the words are the report's.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warning {
+    /// Blocks that lack a valid trial of some treatment.
+    IncompleteBlocks { blocks: Vec<u32> },
+    /// Interrupts of routed IRQs landed outside their masks.
+    InterruptsElsewhere { treatment: usize, share: f64 },
+    /// Run was interrupted or stopped.
+    NotComplete { reason: String },
+    /// The host was not put back as it was.
+    NotRestored { what: Vec<String> },
+    /// A routed treatment saw no interrupt of the routed IRQs: it was in force and made no difference to anything.
+    NoInterrupts { treatment: usize },
+    /// Kendall's tau on cell-centred residuals against run order.
+    Drift { metric: String, percent_per_run: f64, p: f64 },
+    /// The first block differs from the others.
+    FirstBlock { metric: String, ratio: f64, p: f64 },
+    /// Grubbs' test on ln values.
+    Outlier { metric: String, treatment: usize, block: u32, value: f64, p: f64 },
+    /// Facts of the host changed between parts of a resumed run.
+    HostChanged { what: Vec<String> },
+    /// All values of the cell are the same number: the metric is too coarse.
+    NoVariation { metric: String, treatment: usize },
+    /// The exact tests cannot reach 0.05 with so few blocks.
+    ExactCannotReach { blocks: u32, comparisons: usize, min_p: f64 },
+    /// The runner itself ran on a measured CPU.
+    RunnerOnMeasuredCpus { cpus: CpuSet },
+}

@@ -1,0 +1,1 @@
+//! The command line. The only place that knows clap; prints data on stdout and talk on stderr.

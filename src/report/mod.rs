@@ -1,0 +1,1 @@
+//! Findings become a view of plain strings, and the view becomes Markdown. No arithmetic.

@@ -1,0 +1,3 @@
+//! Text to syntax tree and back. Knows shapes and places, no names, units or defaults.
+
+pub mod ast;

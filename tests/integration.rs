@@ -1,0 +1,26 @@
+//! The one integration test binary; its modules are in `tests/it/`.
+
+#[path = "it/analysis.rs"]
+mod analysis;
+#[path = "it/bind.rs"]
+mod bind;
+#[path = "it/check.rs"]
+mod check;
+#[path = "it/cli.rs"]
+mod cli;
+#[path = "it/docs.rs"]
+mod docs;
+#[path = "it/host.rs"]
+mod host;
+#[path = "it/live.rs"]
+mod live;
+#[path = "it/report.rs"]
+mod report;
+#[path = "it/run.rs"]
+mod run;
+#[path = "it/settings.rs"]
+mod settings;
+#[path = "it/syntax.rs"]
+mod syntax;
+#[path = "it/tidy.rs"]
+mod tidy;
