@@ -46,7 +46,7 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
     /// `/proc/irq/N/smp_affinity`
-    Affinity { identity: IrqIdentity, mask: CpuSet },
+    Affinity { identity: IrqIdentity, mask: CpuSet, on_refusal: OnRefusal },
     /// `run "…" undo "…"`
     Command { command: Vec<String>, undo: Vec<String> },
     /// `/sys/devices/system/cpu/cpuN/online`
@@ -61,6 +61,15 @@ pub enum ChangeKind {
     Smt { on: bool },
     /// `tasks PATTERN on SET`
     Tasks { pattern: String, cpus: CpuSet },
+}
+
+/// What a kernel's refusal (EIO, EPERM: the interrupt cannot be moved) means. Kernels before 6.7 show it only then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRefusal {
+    /// The interrupt was asked for by name: the setting fails.
+    Fail,
+    /// It was one of many (`irq *`, a class, a glob): it stays where it is and a remark says so.
+    Skip,
 }
 
 /// What makes an interrupt the same one: its number alone does not.
