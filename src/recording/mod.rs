@@ -84,6 +84,9 @@ pub struct Design {
     pub layout: String,
     /// The user's template: path as written.
     pub template: Option<String>,
+    /// The text of that template, so that the report can be remade from the recording alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_text: Option<String>,
 }
 
 /// A factor.
