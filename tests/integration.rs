@@ -14,6 +14,8 @@ mod docs;
 mod host;
 #[path = "it/live.rs"]
 mod live;
+#[path = "it/probe.rs"]
+mod probe;
 #[path = "it/report.rs"]
 mod report;
 #[path = "it/run.rs"]
