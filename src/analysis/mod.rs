@@ -194,7 +194,7 @@ pub enum Verdict {
 pub enum NoInference {
     /// The metric has no better direction.
     NoDirection,
-    /// A level has no value.
+    /// A level has no value, or blocked levels have none in a common block.
     NoValues,
     /// All trials of one treatment ran before the next: drift cannot be told from effect.
     SequentialOrder,
@@ -211,10 +211,13 @@ pub enum NoInference {
 /// Doubts about one verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Flag {
-    /// Leaving out this block (1-based) changes the verdict.
+    /// Leaving out this block (1-based), or without blocks the trial of that repetition of one side, changes the
+    /// verdict.
     HangsOnOneRun { block: u32 },
-    /// The exact test does not reach 0.05, or cannot.
+    /// The exact test does not reach 0.05, or cannot, or there is none.
     ModelBasedOnly,
+    /// Equivalent within the margin, and yet a difference is there: it is smaller than the margin.
+    WithinMargin,
 }
 
 /// A declared expectation, judged.
@@ -224,8 +227,12 @@ pub struct ExpectationFinding {
     pub expectation: usize,
     /// `(factor, level)` held fixed.
     pub within: Vec<(String, String)>,
-    /// left / right with the coefficients in it, and its interval.
+    /// left / right with the coefficients in it, or left - right where a value is not positive, and its interval.
     pub estimate: Option<Estimate>,
+    /// What `estimate` is: a ratio is judged against 1, a difference against 0.
+    pub scale: Scale,
+    /// The margin `==` and `!=` are judged by: that of a comparison of the same factor by the same metric.
+    pub margin: Option<f64>,
     /// Whether it holds.
     pub verdict: ExpectationVerdict,
 }
@@ -239,7 +246,7 @@ pub enum ExpectationVerdict {
     Held,
     /// The interval holds both sides; the point estimate is on the right one.
     NotContradicted,
-    /// No values, or no inference and the point estimate is on the wrong side or absent.
+    /// There is no interval, or `==` and `!=` have no margin to be judged by.
     Undecided,
     /// The interval holds both sides; the point estimate is on the wrong one.
     Unsupported,
@@ -311,6 +318,8 @@ pub enum Warning {
     NotRestored { what: Vec<String> },
     /// A routed treatment saw no interrupt of the routed IRQs: it was in force and made no difference to anything.
     NoInterrupts { treatment: usize },
+    /// An A/A control copy differs from the treatment it copies: the noise is larger than the intervals say.
+    ControlDiffers { metric: String, treatment: usize, copy: usize, ratio: f64, p: f64 },
     /// Kendall's tau on cell-centred residuals against run order.
     Drift { metric: String, percent_per_run: f64, p: f64 },
     /// The first block differs from the others.
