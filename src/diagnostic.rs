@@ -2,6 +2,10 @@
 
 use crate::source::Span;
 
+mod meaning;
+
+pub use meaning::{Meaning, Thing};
+
 /// Something is wrong in the user's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
@@ -17,6 +21,8 @@ pub struct Diagnostic {
 /// [`Kind::message`] and [`Kind::help`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
+    /// The grammar allows it, and yet it has no meaning.
+    Meaning(Meaning),
     /// The grammar does not allow what stands here.
     Syntax {
         /// What could stand here, in the user's words.
@@ -26,7 +32,13 @@ pub enum Kind {
 
 impl Span {
     /// A diagnostic at this place.
-    pub fn error(self, kind: Kind) -> Diagnostic {
-        Diagnostic { kind, span: self, related: Vec::new() }
+    pub fn error(self, kind: impl Into<Kind>) -> Diagnostic {
+        Diagnostic { kind: kind.into(), span: self, related: Vec::new() }
+    }
+}
+
+impl From<Meaning> for Kind {
+    fn from(meaning: Meaning) -> Self {
+        Kind::Meaning(meaning)
     }
 }

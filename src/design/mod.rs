@@ -36,6 +36,8 @@ pub struct Experiment {
     pub expectations: Vec<Expectation>,
     /// `require` clauses.
     pub requirements: Vec<Requirement>,
+    /// `recorded from "file.csv"`: the path as written.
+    pub recorded_from: Option<crate::source::Spanned<String>>,
     /// Numbers somebody already published; such an experiment has no workload and is not run.
     pub recorded: Vec<RecordedSeries>,
     /// Report options.
