@@ -21,8 +21,20 @@ pub struct Diagnostic {
 /// [`Kind::message`] and [`Kind::help`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
+    /// The file is right; this host cannot do it. Exit status 4.
+    HostCannot {
+        /// What is.
+        message: String,
+        /// What to do.
+        help: String,
+    },
     /// The grammar allows it, and yet it has no meaning.
     Meaning(Meaning),
+    /// The file is right; this version of irqlab does not execute it. Exit status 4.
+    NotExecutedYet {
+        /// What, in the words of the language.
+        what: String,
+    },
     /// The grammar does not allow what stands here.
     Syntax {
         /// What could stand here, in the user's words.

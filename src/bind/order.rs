@@ -1,0 +1,64 @@
+//! The trials of an experiment in the order they are run.
+
+use crate::design::{Experiment, Order, Repeat, Treatment, order};
+use crate::recording::PlannedTrial;
+
+/// Warm-up trials of every treatment, then the trials proper.
+pub(super) fn order(experiment: &Experiment) -> Vec<PlannedTrial> {
+    let protocol = &experiment.protocol;
+    let cells = experiment.treatments.len();
+    let blocks = blocks(&protocol.repeat);
+    let warmup = (0..protocol.warmup).flat_map(|_| (0..cells).map(|treatment| (0, treatment)));
+    let planned = warmup.chain(cells_in_order(experiment, blocks));
+    planned
+        .enumerate()
+        .map(|(number, (block, treatment))| PlannedTrial { number: number as u32, block, treatment })
+        .collect()
+}
+
+/// Blocks planned at first: all of them, or the pilot.
+pub(super) fn blocks(repeat: &Repeat) -> u32 {
+    match repeat {
+        Repeat::Fixed(blocks) => *blocks,
+        Repeat::Until { pilot, .. } => *pilot,
+    }
+}
+
+/// `(block, treatment)`; in orders without blocks the block is the running repetition of the treatment.
+fn cells_in_order(experiment: &Experiment, blocks: u32) -> Vec<(u32, usize)> {
+    let protocol = &experiment.protocol;
+    let cells = experiment.treatments.len();
+    let repetitions = |order: Vec<usize>| {
+        let mut seen = vec![0; cells];
+        let numbered = order.into_iter().map(|cell| {
+            seen[cell] += 1;
+            (seen[cell], cell)
+        });
+        numbered.collect()
+    };
+    match protocol.order {
+        Order::Blocks => {
+            let order = order::whole_plots(protocol.seed, &whole_plots(experiment), blocks);
+            (1..).zip(order).flat_map(|(block, cells)| cells.into_iter().map(move |cell| (block, cell))).collect()
+        }
+        Order::Sequential => repetitions(order::sequential(cells, blocks)),
+        Order::Shuffled => repetitions(order::shuffled(protocol.seed, cells, blocks)),
+    }
+}
+
+/// The whole plot of each treatment: one per combination of levels of the hard-to-change factors.
+fn whole_plots(experiment: &Experiment) -> Vec<usize> {
+    let mut plots: Vec<Vec<usize>> = Vec::new();
+    let hard = |treatment: &Treatment| {
+        let levels = treatment.levels.iter().zip(&experiment.factors);
+        levels.filter(|(_, factor)| factor.hard_to_change).map(|(level, _)| *level).collect::<Vec<usize>>()
+    };
+    let plot = |treatment: &Treatment| {
+        let levels = hard(treatment);
+        plots.iter().position(|known| *known == levels).unwrap_or_else(|| {
+            plots.push(levels);
+            plots.len() - 1
+        })
+    };
+    experiment.treatments.iter().map(plot).collect()
+}

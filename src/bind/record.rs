@@ -1,0 +1,150 @@
+//! The design as a recording keeps it.
+
+use std::collections::BTreeMap;
+
+use super::{ChangeKind, Process, Schedule, order, words};
+use crate::cpu_set::{CpuSet, Irq};
+use crate::design::order::ORDER_VERSION;
+use crate::design::{self, Experiment};
+use crate::recording::{self, IrqList, MaskGroup};
+use crate::source::Sources;
+
+/// The serialised design of a bound experiment. `sources` gives the `file:line` of expectations.
+pub fn design_record(experiment: &Experiment, schedule: &Schedule, sources: &Sources) -> recording::Design {
+    let treatments = experiment.treatments.iter().zip(&schedule.treatments);
+    recording::Design {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        source: experiment.source.clone(),
+        params: experiment
+            .params
+            .iter()
+            .map(|param| (param.name.clone(), param.value.clone(), param.replaced))
+            .collect(),
+        factors: experiment
+            .factors
+            .iter()
+            .map(|factor| recording::Factor {
+                name: factor.name.clone(),
+                levels: factor.levels.clone(),
+                hard_to_change: factor.hard_to_change,
+            })
+            .collect(),
+        treatments: treatments.map(|(design, bound)| treatment(design, bound)).collect(),
+        metrics: experiment.metrics.iter().map(metric).collect(),
+        comparisons: experiment.comparisons.iter().map(comparison).collect(),
+        expectations: experiment.expectations.iter().map(|expect| expectation(expect, sources)).collect(),
+        protocol: protocol(&experiment.protocol),
+        layout: experiment.report.layout.clone().unwrap_or_else(|| "default".to_owned()),
+        template: experiment.report.template.clone(),
+        template_text: None,
+    }
+}
+
+fn treatment(design: &design::Treatment, bound: &super::Treatment) -> recording::Treatment {
+    let mut routes: BTreeMap<CpuSet, Vec<Irq>> = BTreeMap::new();
+    for change in &bound.changes {
+        if let ChangeKind::Affinity { identity, mask, .. } = &change.kind {
+            routes.entry(mask.clone()).or_default().push(identity.irq);
+        }
+    }
+    recording::Treatment {
+        name: design.name.clone(),
+        levels: design.levels.clone(),
+        control: design.control,
+        settings: bound.settings.clone(),
+        routes: routes.into_iter().map(|(mask, irqs)| MaskGroup { mask, irqs: IrqList(irqs) }).collect(),
+        workloads: bound.workloads.iter().map(process).collect(),
+        backgrounds: bound.backgrounds.iter().map(process).collect(),
+    }
+}
+
+fn process(process: &Process) -> recording::ProcessPlan {
+    recording::ProcessPlan {
+        name: process.name.clone(),
+        command: words::command(&process.command),
+        cpus: process.cpus.clone(),
+        instances: process.instances,
+    }
+}
+
+fn metric(metric: &design::Metric) -> recording::Metric {
+    recording::Metric {
+        id: metric.id.clone(),
+        label: metric.label.clone(),
+        unit: metric.unit.clone(),
+        direction: match metric.direction {
+            design::Direction::HigherIsBetter => recording::Direction::HigherIsBetter,
+            design::Direction::LowerIsBetter => recording::Direction::LowerIsBetter,
+            design::Direction::Neutral => recording::Direction::Neutral,
+        },
+        expr: metric_expr(&metric.expr),
+    }
+}
+
+fn metric_expr(expr: &design::MetricExpr) -> recording::MetricExpr {
+    let boxed = |expr: &design::MetricExpr| Box::new(metric_expr(expr));
+    match expr {
+        design::MetricExpr::Add(left, right) => recording::MetricExpr::Add(boxed(left), boxed(right)),
+        design::MetricExpr::Divide(left, right) => recording::MetricExpr::Divide(boxed(left), boxed(right)),
+        design::MetricExpr::Every(pattern) => recording::MetricExpr::Every(pattern.clone()),
+        design::MetricExpr::Metric(path) => recording::MetricExpr::Metric(path.clone()),
+        design::MetricExpr::Multiply(left, right) => recording::MetricExpr::Multiply(boxed(left), boxed(right)),
+        design::MetricExpr::Number(number) => recording::MetricExpr::Number(*number),
+        design::MetricExpr::Subtract(left, right) => recording::MetricExpr::Subtract(boxed(left), boxed(right)),
+    }
+}
+
+fn comparison(comparison: &design::Comparison) -> recording::Comparison {
+    recording::Comparison {
+        factor: comparison.factor,
+        base: comparison.base,
+        metrics: comparison.metrics.clone(),
+        margin: comparison.margin,
+        within: comparison.within.clone(),
+    }
+}
+
+fn expectation(expect: &design::Expectation, sources: &Sources) -> recording::Expectation {
+    let side = |side: design::ExpectationSide| (side.coefficient, side.level);
+    recording::Expectation {
+        metric: expect.metric.clone(),
+        factor: expect.factor,
+        left: side(expect.left),
+        operator: relation(expect.operator),
+        right: side(expect.right),
+        within: expect.within.clone(),
+        text: expect.text.clone(),
+        place: format!("{}:{}", sources.get(expect.span.file).path.display(), sources.line(expect.span)),
+    }
+}
+
+fn relation(relation: design::Relation) -> recording::Relation {
+    match relation {
+        design::Relation::Equal => recording::Relation::Equal,
+        design::Relation::Greater => recording::Relation::Greater,
+        design::Relation::GreaterOrEqual => recording::Relation::GreaterOrEqual,
+        design::Relation::Less => recording::Relation::Less,
+        design::Relation::LessOrEqual => recording::Relation::LessOrEqual,
+        design::Relation::NotEqual => recording::Relation::NotEqual,
+    }
+}
+
+fn protocol(protocol: &design::Protocol) -> recording::Protocol {
+    recording::Protocol {
+        blocks: order::blocks(&protocol.repeat),
+        warmup: protocol.warmup,
+        order: match protocol.order {
+            design::Order::Blocks => "blocks",
+            design::Order::Sequential => "sequential",
+            design::Order::Shuffled => "shuffled",
+        }
+        .to_owned(),
+        seed: protocol.seed,
+        order_version: ORDER_VERSION,
+        settle_ms: protocol.settle_ms,
+        timeout_ms: protocol.timeout_ms,
+        retries: protocol.retries,
+    }
+}

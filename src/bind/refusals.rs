@@ -1,0 +1,91 @@
+//! What the language can say and this version does not execute yet. The one list of it: `run` stops here with exit
+//! status 4 before anything is touched.
+
+use crate::design::{Command, Experiment, Parser, Process, Repeat, RoutingTarget, Setting, SettingKind};
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::source::Span;
+
+/// Built-in workloads this version executes.
+const BUILTINS: [&str; 2] = ["ipc", "primes"];
+
+/// Everything of the experiment that cannot be executed yet, each place once.
+pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
+    let mut refused: Vec<(Span, String)> = Vec::new();
+    let mut refuse = |span: Span, what: String| {
+        if !refused.contains(&(span, what.clone())) {
+            refused.push((span, what));
+        }
+    };
+    if let Some(lab) = &experiment.lab {
+        refuse(lab.span, "a lab".to_owned());
+    }
+    if let Some(series) = experiment.recorded.first() {
+        refuse(series.span, "the analysis of recorded data".to_owned());
+    }
+    if let Repeat::Until { .. } = experiment.protocol.repeat {
+        refuse(experiment.name_span, "`repeat until`".to_owned());
+    }
+    for treatment in &experiment.treatments {
+        for setting in &treatment.settings {
+            if let Some(what) = setting_refusal(setting) {
+                refuse(setting.span, what);
+            }
+        }
+        for process in treatment.workloads.iter().chain(&treatment.backgrounds) {
+            for what in process_refusals(process) {
+                refuse(process.span, what);
+            }
+        }
+    }
+    refused.into_iter().map(|(span, what)| span.error(Kind::NotExecutedYet { what })).collect()
+}
+
+fn setting_refusal(setting: &Setting) -> Option<String> {
+    let what = match &setting.kind {
+        SettingKind::Boot(_) => "`boot`",
+        SettingKind::Channels { .. } => "`channels`",
+        SettingKind::Coalesce { .. } => "`coalesce`",
+        SettingKind::IdleStates(_) => "`idle_states`",
+        SettingKind::IrqThreads { .. } => "`irq_threads`",
+        SettingKind::Napi { .. } => "`napi`",
+        SettingKind::Offload { .. } => "`offload`",
+        SettingKind::Rfs { .. } => "`rfs`",
+        SettingKind::Rings { .. } => "`rings`",
+        SettingKind::Route { target: RoutingTarget::Balanced { .. }, .. } => "the moving target `balanced over`",
+        SettingKind::Route { target: RoutingTarget::Rotating { .. }, .. } => "the moving target `rotating over`",
+        SettingKind::Rps { .. } => "`rps`",
+        SettingKind::Service { options, .. } if !options.is_empty() => "options of a service",
+        SettingKind::Turbo(_) => "`turbo`",
+        SettingKind::Workqueues(_) => "`workqueues`",
+        SettingKind::Xps { .. } => "`xps`",
+        SettingKind::CpuOffline(_)
+        | SettingKind::DefaultRoute(_)
+        | SettingKind::Governor(_)
+        | SettingKind::Route { .. }
+        | SettingKind::Run { .. }
+        | SettingKind::Service { .. }
+        | SettingKind::Smt(_)
+        | SettingKind::Sysctl { .. }
+        | SettingKind::Tasks { .. }
+        | SettingKind::Write { .. } => return None,
+    };
+    Some(what.to_owned())
+}
+
+fn process_refusals(process: &Process) -> Vec<String> {
+    let mut refused = Vec::new();
+    if let Command::Builtin { name, .. } = &process.command
+        && !BUILTINS.contains(&name.as_str())
+    {
+        refused.push(format!("the built-in workload `{name}`"));
+    }
+    if process.at.is_some() {
+        refused.push("`at`, a process on another machine".to_owned());
+    }
+    for parser in &process.parsers {
+        if let Parser::Known(name) = parser {
+            refused.push(format!("`parse {name}`"));
+        }
+    }
+    refused
+}

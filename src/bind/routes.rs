@@ -1,0 +1,115 @@
+//! All routes of a treatment bound together, because no interrupt may be sent to two places.
+
+use std::collections::BTreeMap;
+
+use super::{Binding, Change, ChangeKind, IrqIdentity, OnRefusal, irqs, routing};
+use crate::cpu_set::{CpuSet, Irq};
+use crate::design::{IrqSelector, RoutingTarget, Setting, SettingKind};
+use crate::diagnostic::Kind;
+use crate::recording::facts::Movability;
+use crate::source::Span;
+
+/// Where one interrupt goes, and the setting that says so.
+struct Routed {
+    mask: CpuSet,
+    on_refusal: OnRefusal,
+    span: Span,
+}
+
+impl Binding<'_> {
+    /// One change per interrupt that is given a mask, in ascending order.
+    pub(super) fn routes(&mut self, settings: &[Setting]) -> Vec<Change> {
+        let mut routed: BTreeMap<Irq, Routed> = BTreeMap::new();
+        for setting in settings {
+            if let SettingKind::Route { irqs, target } = &setting.kind {
+                self.route(irqs, target, setting.span, &mut routed);
+            }
+        }
+        routed.into_iter().filter_map(|(irq, routed)| self.affinity(irq, routed)).collect()
+    }
+
+    fn route(
+        &mut self,
+        selector: &IrqSelector,
+        target: &RoutingTarget,
+        span: Span,
+        routed: &mut BTreeMap<Irq, Routed>,
+    ) {
+        let Some(irqs) = self.movable(selector, target, span) else { return };
+        let masks = match routing::masks(&irqs, target, &self.cpus, self.facts) {
+            Ok(masks) => masks,
+            Err(unresolved) => return self.unresolved(span, unresolved),
+        };
+        if *target == RoutingTarget::Hint && masks.len() < irqs.len() {
+            let without = irqs.len() - masks.len();
+            self.remarks.push(format!("{}: {without} of {} have no hint and stay", irqs::words(selector), irqs.len()));
+        }
+        let on_refusal = if irqs::names_each(selector) { OnRefusal::Fail } else { OnRefusal::Skip };
+        for (irq, mask) in masks {
+            match routed.get(&irq) {
+                Some(other) if other.mask != mask => {
+                    let help = format!("leave it out of one of the two: `{} - irq {irq}`", irqs::words(selector));
+                    let message = format!("irq {irq} is routed twice, to {} and to {mask}", other.mask);
+                    let mut diagnostic = span.error(Kind::HostCannot { message, help });
+                    diagnostic.related.push((other.span, "the other route".to_owned()));
+                    self.diagnostics.push(diagnostic);
+                }
+                Some(_) => {}
+                None => {
+                    routed.insert(irq, Routed { mask, on_refusal, span });
+                }
+            }
+        }
+    }
+
+    /// The interrupts of a selector that can be moved. Those that cannot are a remark, or an error where the
+    /// selector names them one by one or nothing is left.
+    fn movable(&mut self, selector: &IrqSelector, target: &RoutingTarget, span: Span) -> Option<Vec<Irq>> {
+        let words = irqs::words(selector);
+        let all = match irqs::resolve(selector, self.facts) {
+            Ok(all) => all,
+            Err(unresolved) => {
+                self.unresolved(span, unresolved);
+                return None;
+            }
+        };
+        if all.is_empty() {
+            let help = "`irqlab irqs` lists what this host has";
+            self.fail(span, format!("no interrupt of this host matches `{words}`"), help);
+            return None;
+        }
+        let movability = |irq: &Irq| self.facts.irq(*irq).map_or(Movability::NoMask, |irq| irq.movability);
+        let (movable, fixed): (Vec<Irq>, Vec<Irq>) =
+            all.into_iter().partition(|irq| movability(irq) == Movability::Movable);
+        if *target == RoutingTarget::Unchanged || fixed.is_empty() {
+            return Some(movable);
+        }
+        let numbers = crate::cpu_set::to_list(fixed.iter().map(|irq| irq.0));
+        let (noun, verb) = if fixed.len() == 1 { ("irq", "is") } else { ("irqs", "are") };
+        let why = match movability(&fixed[0]) {
+            Movability::NoMask => "has no affinity mask",
+            Movability::Managed | Movability::Movable => "managed by the kernel (smp_affinity is read-only)",
+        };
+        if movable.is_empty() || irqs::names_each(selector) {
+            let help =
+                "route other interrupts, or leave this one where the kernel put it: `irqlab irqs` says which move";
+            self.fail(span, format!("{noun} {numbers} cannot be moved: {why}"), help);
+            return None;
+        }
+        self.remarks.push(format!("{words}: {noun} {numbers} {verb} left where the kernel put them: {why}"));
+        Some(movable)
+    }
+
+    fn affinity(&mut self, irq: Irq, routed: Routed) -> Option<Change> {
+        let facts = self.facts.irq(irq)?;
+        let identity = IrqIdentity {
+            irq,
+            actions: facts.actions.clone(),
+            chip: facts.chip.clone(),
+            hwirq: facts.hwirq.clone(),
+            device: facts.device.clone(),
+        };
+        let kind = ChangeKind::Affinity { identity, mask: routed.mask, on_refusal: routed.on_refusal };
+        Some(Change { kind, span: routed.span })
+    }
+}
