@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use regex::Regex;
+
+use crate::probe;
 
 /// Longest Rust file before it has to become two.
 const MAX_LINES: usize = 700;
@@ -278,7 +281,7 @@ fn each_module_states_its_duty() {
 #[test]
 fn each_test_file_is_declared() {
     let declared = read("tests/integration.rs");
-    let in_folder: BTreeSet<String> = paths("tests/it").into_iter().filter(|path| path.ends_with(".rs")).collect();
+    let in_folder: BTreeSet<String> = files("tests/it", &[".rs"]).into_iter().map(|file| file.path).collect();
     let inner: Vec<String> = files("tests/it", &[".rs"]).into_iter().map(|file| file.text).collect();
     let undeclared = |path: &&String| {
         let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
@@ -382,14 +385,15 @@ fn the_architecture_is_short_and_names_what_exists() {
 }
 
 #[test]
-fn the_architecture_shows_each_folder_of_the_source() {
+fn the_architecture_shows_each_stage_of_the_source() {
     let text = read("ARCHITECTURE.md");
-    let entries: BTreeSet<String> = paths("src")
+    let stages: BTreeSet<String> = paths("src")
         .iter()
         .filter_map(|path| path.strip_prefix("src/"))
-        .map(|path| path.split_once('/').map_or(path.to_owned(), |(folder, _)| format!("{folder}/")))
+        .map(|path| path.split(['/', '.']).next().unwrap_or_default().to_owned())
         .collect();
-    let found: Vec<String> = entries.into_iter().filter(|entry| !text.contains(&format!(" {entry} "))).collect();
+    let shown = |stage: &String| pattern(&format!(r"(?m)^[ ].*\b{stage}(/|\.rs) ")).is_match(&text);
+    let found: Vec<String> = stages.into_iter().filter(|stage| !shown(stage)).collect();
     assert_none(&found, "not in the tree of ARCHITECTURE.md");
 }
 
@@ -434,4 +438,19 @@ fn scripts_can_be_run() {
     let found: Vec<String> = scripts.iter().filter(broken).cloned().collect();
     assert_none(&found, "not executable, or without `#!/usr/bin/env bash`");
     assert!(scripts.len() >= 3, "tools/test, tools/demo and tools/setup are gone: {scripts:?}");
+}
+
+#[test]
+fn scripts_parse() {
+    let scripts: Vec<String> = ["tools", "hooks", ".ci"].iter().flat_map(|folder| paths(folder)).collect();
+    let parse = |path: &String| Command::new("bash").arg("-n").arg(top().join(path)).output();
+    let mut found = Vec::new();
+    for path in scripts {
+        match parse(&path) {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => found.push(String::from_utf8_lossy(&output.stderr).into_owned()),
+            Err(error) => return probe::skip(&format!("scripts are not parsed: bash: {error}")),
+        }
+    }
+    assert_none(&found, "a script with a syntax error");
 }
