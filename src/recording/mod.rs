@@ -4,14 +4,19 @@
 //! Holds raw counters, times, exit states and what was asked for. No rate, mean or verdict is in it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::{SeqAccess, Visitor};
+use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cpu_set::{Cpu, CpuSet, Irq, MAX_IRQ, parse_numbers, to_list};
 
 pub mod facts;
+pub mod file;
 
 pub use facts::HostFacts;
+pub use file::{ReadError, Recording, Writer, read};
 
 /// Version of the format. A reader refuses a newer one and says so.
 pub const FORMAT: u32 = 1;
@@ -133,7 +138,9 @@ pub struct ProcessPlan {
 }
 
 /// Interrupts that share a mask. Lists keep the recording small on large hosts.
+/// Serialised as `["0-1","24-26,36"]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(CpuSet, IrqList)", into = "(CpuSet, IrqList)")]
 pub struct MaskGroup {
     /// The mask.
     pub mask: CpuSet,
@@ -409,19 +416,20 @@ pub struct CpuTimes {
 
 /// One row of counters: increments between the two snapshots, wrap at 2^32 undone. CPUs without increment are
 /// left out, rows without any as well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// Serialised as `["36","0-1",[12,7],"description","anomaly"]`, empty ends left out. [`Writer`] leaves out a
+/// description that an earlier trial of the file gave, [`read`] fills it in again.
+#[derive(Debug, Clone, PartialEq)]
 pub struct CounterRow {
     /// `36`, `LOC`, `NET_RX`
     pub label: String,
     /// Numbered rows: chip and actions, as shown.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// CPUs with an increment, ascending; empty for rows with one count for the whole host (`ERR`).
     pub on: CpuSet,
     /// Increments, one per CPU of `on`, or the one of the host.
     pub counts: Vec<u64>,
     /// The row came, went, changed identity or fell between the snapshots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anomaly: Option<String>,
 }
 
@@ -474,6 +482,66 @@ pub struct End {
     pub not_restored: Vec<String>,
     /// Further remarks: foreign changes overwritten, what cannot be restored by nature.
     pub remarks: Vec<String>,
+}
+
+impl From<(CpuSet, IrqList)> for MaskGroup {
+    fn from((mask, irqs): (CpuSet, IrqList)) -> Self {
+        MaskGroup { mask, irqs }
+    }
+}
+
+impl From<MaskGroup> for (CpuSet, IrqList) {
+    fn from(group: MaskGroup) -> Self {
+        (group.mask, group.irqs)
+    }
+}
+
+impl Serialize for CounterRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let length = match (self.description.is_empty(), &self.anomaly) {
+            (_, Some(_)) => 5,
+            (false, None) => 4,
+            (true, None) => 3,
+        };
+        let mut row = serializer.serialize_seq(Some(length))?;
+        row.serialize_element(&self.label)?;
+        row.serialize_element(&self.on)?;
+        row.serialize_element(&self.counts)?;
+        if length > 3 {
+            row.serialize_element(&self.description)?;
+        }
+        if let Some(anomaly) = &self.anomaly {
+            row.serialize_element(anomaly)?;
+        }
+        row.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for CounterRow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(RowVisitor)
+    }
+}
+
+struct RowVisitor;
+
+impl<'de> Visitor<'de> for RowVisitor {
+    type Value = CounterRow;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row `[label, cpus, counts, description, anomaly]`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut row: A) -> Result<CounterRow, A::Error> {
+        let missing = |index| serde::de::Error::invalid_length(index, &self);
+        Ok(CounterRow {
+            label: row.next_element()?.ok_or_else(|| missing(0))?,
+            on: row.next_element()?.ok_or_else(|| missing(1))?,
+            counts: row.next_element()?.ok_or_else(|| missing(2))?,
+            description: row.next_element()?.unwrap_or_default(),
+            anomaly: row.next_element()?,
+        })
+    }
 }
 
 impl Serialize for IrqList {
