@@ -3,6 +3,15 @@
 use crate::cpu_set::CpuSet;
 use crate::recording::{Direction, Fault};
 
+pub mod doubts;
+pub mod exact;
+pub mod multiplicity;
+pub mod planner;
+pub mod published;
+pub mod spread;
+pub mod student;
+pub mod summary;
+
 /// All that can be said of one recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {

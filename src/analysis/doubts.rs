@@ -1,0 +1,120 @@
+//! Tests of the assumptions behind a comparison: drift, a first block unlike the others, outliers.
+//!
+//! They lead to warnings; no value is ever left out because of them.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::student::{Inference, paired, upper_tail};
+use super::summary::{mean, quantile, variance};
+
+/// A monotone trend over run order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trend {
+    /// Kendall's tau-a: (concordant - discordant) / all pairs.
+    pub tau: f64,
+    /// Two-sided p.
+    pub p: f64,
+    /// Theil-Sen slope: median of all pairwise slopes, in units of y per unit of x.
+    pub slope: f64,
+}
+
+/// Mann-Kendall test (Econometrica 13, 1945) of `(x, y)` with distinct x, and the Theil-Sen slope.
+///
+/// Exact up to ten values without ties, else the normal approximation with correction for ties and continuity. One
+/// series of n can give no p below 2 / n!, so that three values never show a trend. `None` below three values.
+pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
+    let n = points.len();
+    if n < 3 {
+        return None;
+    }
+    let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
+    for (i, (x, y)) in points.iter().enumerate() {
+        slopes.extend(
+            points[i + 1..]
+                .iter()
+                .filter(|other| other.0.total_cmp(x).is_ne())
+                .map(|other| (other.1 - y) / (other.0 - x)),
+        );
+    }
+    let rising = slopes.iter().filter(|slope| **slope > 0.0).count();
+    let falling = slopes.iter().filter(|slope| **slope < 0.0).count();
+    let pairs = n * (n - 1) / 2;
+    let score = rising as f64 - falling as f64;
+    let p = if n <= 10 && rising + falling == pairs {
+        let fewest = rising.min(falling);
+        (2.0 * inversions(n)[..=fewest].iter().sum::<f64>()).min(1.0)
+    } else {
+        approximate_p(points, score)?
+    };
+    Some(Trend { tau: score / pairs as f64, p, slope: quantile(&slopes, 0.5)? })
+}
+
+/// How block 1 compares with the mean of the others, over cells.
+///
+/// `cells[cell][block]` on the ln scale. `d = y_1 - mean(y_2..)` per cell, and t over the cells: drift shows here too.
+/// `None` below four cells or three blocks, or when all cells agree exactly.
+pub fn first_block(cells: &[Vec<f64>]) -> Option<Inference> {
+    if cells.len() < 4 || cells.iter().any(|cell| cell.len() < 3) {
+        return None;
+    }
+    let differences: Vec<f64> = cells.iter().map(|cell| cell[0] - mean(&cell[1..])).collect();
+    paired(&differences, 0.0)
+}
+
+/// The value farthest from the mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Farthest {
+    /// Its index.
+    pub index: usize,
+    /// `max |x - mean| / sd`.
+    pub g: f64,
+    /// Two-sided p.
+    pub p: f64,
+}
+
+/// Grubbs' test (Ann. Math. Statist. 21, 1950): `p = 2n P(T_{n-2} > t)`, `t = sqrt(n (n-2) G^2 / ((n-1)^2 - n G^2))`.
+///
+/// For values roughly normal on the scale given. It keeps its 5 % at any n, but has no power below five values. `None`
+/// below three values or without spread.
+pub fn grubbs(values: &[f64]) -> Option<Farthest> {
+    let n = values.len() as f64;
+    let sd = variance(values).filter(|_| values.len() >= 3)?.sqrt();
+    let mean = mean(values);
+    if sd <= 1e-13 * (1.0 + mean.abs()) {
+        return None;
+    }
+    let distance = |value: &f64| (value - mean).abs();
+    let (index, value) = values.iter().enumerate().max_by(|a, b| distance(a.1).total_cmp(&distance(b.1)))?;
+    let g = distance(value) / sd;
+    let rest = (n - 1.0).powi(2) - n * g * g;
+    let p = if rest <= 0.0 { 0.0 } else { 2.0 * n * upper_tail((n * (n - 2.0) * g * g / rest).sqrt(), n - 2.0)? };
+    Some(Farthest { index, g, p: p.min(1.0) })
+}
+
+/// Share of the permutations of n with k inversions, by k.
+fn inversions(n: usize) -> Vec<f64> {
+    let mut shares = vec![1.0];
+    for size in 2..=n {
+        let mut next = vec![0.0; shares.len() + size - 1];
+        for (k, share) in shares.iter().enumerate() {
+            for slot in &mut next[k..k + size] {
+                *slot += share / size as f64;
+            }
+        }
+        shares = next;
+    }
+    shares
+}
+
+fn approximate_p(points: &[(f64, f64)], score: f64) -> Option<f64> {
+    let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    let mut sorted: Vec<f64> = points.iter().map(|point| point.1).collect();
+    sorted.sort_by(f64::total_cmp);
+    let ties: f64 = sorted.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|tied| term(tied.len() as f64)).sum();
+    let variance = (term(points.len() as f64) - ties) / 18.0;
+    if variance <= 0.0 {
+        return None;
+    }
+    let z = (score.abs() - 1.0).max(0.0) / variance.sqrt();
+    Some((2.0 * Normal::new(0.0, 1.0).ok()?.sf(z)).min(1.0))
+}
