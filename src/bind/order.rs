@@ -7,7 +7,7 @@ use crate::recording::PlannedTrial;
 pub(super) fn order(experiment: &Experiment) -> Vec<PlannedTrial> {
     let protocol = &experiment.protocol;
     let cells = experiment.treatments.len();
-    let blocks = blocks(&protocol.repeat);
+    let blocks = blocks(experiment);
     let warmup = (0..protocol.warmup).flat_map(|_| (0..cells).map(|treatment| (0, treatment)));
     let planned = warmup.chain(cells_in_order(experiment, blocks));
     planned
@@ -17,10 +17,10 @@ pub(super) fn order(experiment: &Experiment) -> Vec<PlannedTrial> {
 }
 
 /// Blocks planned at first: all of them, or the pilot.
-pub(super) fn blocks(repeat: &Repeat) -> u32 {
-    match repeat {
-        Repeat::Fixed(blocks) => *blocks,
-        Repeat::Until { pilot, .. } => *pilot,
+pub fn blocks(experiment: &Experiment) -> u32 {
+    match experiment.protocol.repeat {
+        Repeat::Fixed(blocks) => blocks,
+        Repeat::Until { pilot, .. } => pilot,
     }
 }
 

@@ -35,7 +35,7 @@ pub fn design_record(experiment: &Experiment, schedule: &Schedule, sources: &Sou
         metrics: experiment.metrics.iter().map(metric).collect(),
         comparisons: experiment.comparisons.iter().map(comparison).collect(),
         expectations: experiment.expectations.iter().map(|expect| expectation(expect, sources)).collect(),
-        protocol: protocol(&experiment.protocol),
+        protocol: protocol(experiment),
         layout: experiment.report.layout.clone().unwrap_or_else(|| "default".to_owned()),
         template: experiment.report.template.clone(),
         template_text: None,
@@ -131,9 +131,10 @@ fn relation(relation: design::Relation) -> recording::Relation {
     }
 }
 
-fn protocol(protocol: &design::Protocol) -> recording::Protocol {
+fn protocol(experiment: &Experiment) -> recording::Protocol {
+    let protocol = &experiment.protocol;
     recording::Protocol {
-        blocks: order::blocks(&protocol.repeat),
+        blocks: order::blocks(experiment),
         warmup: protocol.warmup,
         order: match protocol.order {
             design::Order::Blocks => "blocks",

@@ -65,3 +65,97 @@ fn deal(
     }
     Ok(masks)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::recording::facts::{CpuTopology, Topology};
+
+    /// A host of `cores` cores with `threads` threads, numbered as x86 does (second threads behind all first ones),
+    /// `nodes` nodes, and every CPU of `gone` offline.
+    fn host(cores: u32, threads: u32, nodes: u32, gone: &CpuSet) -> HostFacts {
+        let all: CpuSet = (0..cores * threads).map(Cpu).collect();
+        let online = all.difference(gone);
+        let core_of = |cpu: Cpu| cpu.0 % cores;
+        let node_of = |cpu: Cpu| core_of(cpu) * nodes / cores;
+        let with = |wanted: &dyn Fn(Cpu) -> bool| online.iter().filter(|cpu| wanted(*cpu)).collect::<CpuSet>();
+        let cpus = online.iter().map(|cpu| CpuTopology {
+            cpu,
+            package: node_of(cpu),
+            core: core_of(cpu),
+            node: node_of(cpu),
+            siblings: with(&|other| core_of(other) == core_of(cpu)),
+            cache: with(&|other| node_of(other) == node_of(cpu)),
+            hotpluggable: true,
+        });
+        let nodes: BTreeMap<u32, CpuSet> = (0..nodes).map(|node| (node, with(&|cpu| node_of(cpu) == node))).collect();
+        let topology =
+            Topology { possible: all, online: online.clone(), cpus: cpus.collect(), nodes, ..Topology::default() };
+        HostFacts { topology, ..HostFacts::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn every_interrupt_is_placed_and_no_unit_twice_before_all_once(
+            cores in 1_u32..48, threads in 1_u32..=2, nodes in 1_u32..4, irqs in 1_u32..200,
+            gone in proptest::collection::vec(1_u32..96, 0..20), which in 0_usize..4,
+        ) {
+            let gone: CpuSet = gone.into_iter().map(Cpu).collect();
+            let facts = host(cores, threads, nodes.min(cores), &gone);
+            let cpus = Cpus::new(&facts, &CpuSet::new());
+            let unit = [TopologyUnit::Cache, TopologyUnit::Core, TopologyUnit::Cpu, TopologyUnit::Node][which];
+            let irqs: Vec<Irq> = (0..irqs).map(Irq).collect();
+            let target = RoutingTarget::Each { unit, of: CpuSelector::Online };
+            let masks = masks(&irqs, &target, &cpus, &facts).unwrap();
+            prop_assert_eq!(masks.len(), irqs.len());
+            let mut counts: BTreeMap<CpuSet, usize> = BTreeMap::new();
+            for (_, mask) in &masks {
+                prop_assert!(!mask.is_empty() && mask.is_subset(&facts.topology.online));
+                *counts.entry(mask.clone()).or_default() += 1;
+            }
+            let units = cpus.units(unit, cpus.online()).len();
+            prop_assert_eq!(counts.len(), units.min(irqs.len()));
+            let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+            prop_assert!(most - least <= 1);
+            let disjoint = counts.keys().map(CpuSet::len).sum::<usize>();
+            prop_assert!(disjoint <= facts.topology.online.len());
+        }
+    }
+
+    #[test]
+    fn second_threads_come_after_every_core_has_one() {
+        let facts = host(2, 2, 1, &CpuSet::new());
+        let cpus = Cpus::new(&facts, &CpuSet::new());
+        // x86 numbering: 0 and 2 share core 0, 1 and 3 share core 1.
+        let order: Vec<String> = cpus.units(TopologyUnit::Cpu, cpus.online()).iter().map(CpuSet::to_string).collect();
+        assert_eq!(order, ["0", "1", "2", "3"]);
+        let set = CpuSet::parse_list("0,2-3").unwrap();
+        let order: Vec<String> = cpus.units(TopologyUnit::Cpu, &set).iter().map(CpuSet::to_string).collect();
+        assert_eq!(order, ["0", "3", "2"]);
+    }
+
+    #[test]
+    fn cpus_a_treatment_takes_away_are_not_used() {
+        let facts = host(2, 2, 1, &CpuSet::new());
+        let cpus = Cpus::new(&facts, &CpuSet::parse_list("2-3").unwrap());
+        assert_eq!(cpus.resolve(&CpuSelector::Online, None).unwrap().to_string(), "0-1");
+        let missing = cpus.resolve(&CpuSelector::List(CpuSet::parse_list("0-3").unwrap()), None).unwrap_err();
+        assert_eq!(missing.message, "CPUs 2-3 are not online here");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_random_masks_again() {
+        let facts = host(4, 1, 1, &CpuSet::new());
+        let cpus = Cpus::new(&facts, &CpuSet::new());
+        let irqs: Vec<Irq> = (0..32).map(Irq).collect();
+        let with =
+            |seed| masks(&irqs, &RoutingTarget::Random { over: CpuSelector::Online, seed }, &cpus, &facts).unwrap();
+        assert_eq!(with(1), with(1));
+        assert_ne!(with(1), with(2));
+        assert!(with(1).iter().all(|(_, mask)| mask.len() == 1));
+    }
+}

@@ -120,3 +120,10 @@ pub(super) fn command(command: &design::Command) -> String {
         Command::Shell(text) => format!("shell \"{text}\""),
     }
 }
+
+/// A process on this host, in one line: what runs, how often, where.
+pub fn process(process: &super::Process) -> String {
+    let times = if process.instances == 1 { String::new() } else { format!("{} times ", process.instances) };
+    let on = process.cpus.as_ref().map(|cpus| format!(" on {cpus}")).unwrap_or_default();
+    format!("{times}{}{on}", command(&process.command))
+}
