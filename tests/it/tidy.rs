@@ -49,8 +49,10 @@ const SERIALISED: &[&str] = &["src/cli/", "src/recording/", "src/report/", "src/
 
 /// Who may open files for writing, and what for.
 const WRITERS: &[(&str, &str)] = &[
-    ("src/recording/file.rs", "recordings"),
-    ("src/run/launch.rs", "files that take the output of workloads"),
+    ("src/cli/", "the starter file of `new` and files rewritten by `fmt`"),
+    ("src/host/capture.rs", "the copy of a host that `capture` makes"),
+    ("src/recording/", "recordings"),
+    ("src/report/files.rs", "reports, beside their recordings"),
     ("src/settings/", "settings and their journal: the only writer below /proc and /sys"),
 ];
 
