@@ -1,1 +1,180 @@
-//! host
+//! Host facts from files: `/proc/interrupts` of many kernels, and captured hosts.
+
+use std::fs;
+use std::path::Path;
+
+use irqlab::cpu_set::{Cpu, Irq};
+use irqlab::host::counters::{Row, Table, TableError};
+use irqlab::host::interrupts::{Description, describe};
+
+fn interrupts(name: &str) -> Table {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/interrupts").join(format!("{name}.txt"));
+    Table::parse(&fs::read(path).unwrap()).unwrap()
+}
+
+fn row<'a>(table: &'a Table, label: &str) -> &'a Row {
+    table.rows.iter().find(|row| &*row.label == label).unwrap()
+}
+
+fn described(table: &Table, label: &str) -> (String, Option<String>, Vec<String>) {
+    let Description { chip, hwirq, actions } = describe(row(table, label));
+    (chip, hwirq, actions)
+}
+
+/// Name, CPUs, numbered rows, named rows, rows with some but not all counts, rows with none.
+const INDEX: [(&str, &str, usize, usize, usize, usize); 20] = [
+    ("01-x86-2.4-smp-xtpic-ioapic", "0-1", 10, 3, 1, 0),
+    ("02-x86-up-noapic-xtpic", "0", 12, 3, 0, 0),
+    ("03-x86-2.6-fused-chip-flow", "0-3", 9, 5, 2, 0),
+    ("04-x86-up-kvm-guest", "0", 9, 22, 0, 0),
+    ("05-x86-8cpu-ir-dmar", "0-7", 11, 8, 2, 0),
+    ("06-s390x-pci", "0-3", 5, 17, 0, 0),
+    ("07-s390x-old-two-rows", "0-1", 0, 2, 0, 0),
+    ("08-arm64-gicv3-ipi-glued", "0-7", 11, 8, 1, 0),
+    ("09-armv7-rpi-fiq", "0-3", 10, 9, 1, 1),
+    ("11-arm64-multiword-chip", "0-6", 3, 0, 0, 0),
+    ("12-riscv-plic-digit-chip", "0-1", 7, 5, 0, 0),
+    ("14-ppc4xx-uic-names-with-blanks", "0", 8, 7, 0, 0),
+    ("16-xen-dyn-split-flow", "0-3", 5, 0, 0, 0),
+    ("17-x86-smt-off-even-cpus", "0,2,4,6", 4, 4, 2, 0),
+    ("19-x86-1152cpu", "0-1151", 7, 6, 2, 0),
+    ("21-x86-2026-tabular-layout", "0-3", 5, 5, 0, 0),
+    ("22-x86-intx-17-actions", "0-7", 1, 0, 0, 0),
+    ("23-x86-hyperv-hyp-hvs", "0", 3, 8, 0, 0),
+    ("25-synthetic-tabs-softirq-names", "0-1", 2, 5, 1, 0),
+    ("28-softirqs-irq-poll", "0-1", 0, 10, 0, 0),
+];
+
+#[test]
+fn every_layout_has_the_rows_of_the_index() {
+    for (name, cpus, numbered, named, fewer, none) in INDEX {
+        let table = interrupts(name);
+        let numbers = table.rows.iter().filter(|row| row.irq.is_some()).count();
+        let lengths: Vec<usize> = table.rows.iter().map(|row| table.counts(row).len()).collect();
+        let some = lengths.iter().filter(|length| (1..table.cpus.len()).contains(*length)).count();
+        let no = lengths.iter().filter(|length| **length == 0).count();
+        let found = (table.cpu_set().to_string(), numbers, table.rows.len() - numbers, some, no);
+        assert_eq!(found, (cpus.to_owned(), numbered, named, fewer, none), "{name}");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/interrupts");
+    let files = fs::read_dir(folder).unwrap().count();
+    assert_eq!(files, INDEX.len() + 1, "a file without an entry here, or the cut one is gone");
+}
+
+#[test]
+fn a_file_cut_at_4096_bytes_is_refused() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/interrupts/26-truncated-4096-read.txt");
+    assert_eq!(Table::parse(&fs::read(path).unwrap()), Err(TableError::CutHeader { length: 4096 }));
+}
+
+/// File, label, chip, hardware number (empty: none), actions joined with `|`.
+const DESCRIPTIONS: [(&str, &str, &str, &str, &str); 27] = [
+    ("01-x86-2.4-smp-xtpic-ioapic", "12", "IO-APIC-edge", "", "PS/2 Mouse"),
+    ("01-x86-2.4-smp-xtpic-ioapic", "2", "XT-PIC", "", "cascade"),
+    ("02-x86-up-noapic-xtpic", "5", "XT-PIC", "", "ehci_hcd|radeon@pci:0000:02:00.0"),
+    ("02-x86-up-noapic-xtpic", "11", "XT-PIC", "", "ohci_hcd|eth0|Bt87x audio"),
+    ("03-x86-2.6-fused-chip-flow", "4", "IO-APIC-edge", "", ""),
+    ("03-x86-2.6-fused-chip-flow", "7", "IO-APIC-edge", "", ""),
+    ("03-x86-2.6-fused-chip-flow", "16", "IO-APIC-fasteoi", "", "ahci|uhci_hcd:usb3|uhci_hcd:usb9|cap8[0]|cap8[4]"),
+    ("04-x86-up-kvm-guest", "24", "PCI-MSI", "81920", "ahci[0000:00:05.0]"),
+    ("05-x86-8cpu-ir-dmar", "27", "IR-PCI-MSI", "512000", "ahci[0000:00:1f.2]"),
+    ("05-x86-8cpu-ir-dmar", "30", "IR-PCI-MSI", "524288", ""),
+    ("06-s390x-pci", "3", "PCI-MSI", "", "mlx5_async@pci:0002:00:00.0"),
+    ("08-arm64-gicv3-ipi-glued", "50", "ARMH0061:00", "3", "ACPI:Event"),
+    ("08-arm64-gicv3-ipi-glued", "57", "ITS-MSI", "81920", "ena-mgmnt@pci:0000:00:05.0"),
+    ("09-armv7-rpi-fiq", "24", "ARMCTRL-level", "2", "VCHIQ doorbell"),
+    ("09-armv7-rpi-fiq", "48", "ARMCTRL-level", "50", "DMA IRQ"),
+    ("11-arm64-multiword-chip", "702", "codec26 IRQ1 Controller", "0", "GPIO1 rise"),
+    ("12-riscv-plic-digit-chip", "37", "11910000.pinctrl", "35", "gpiomon"),
+    ("12-riscv-plic-digit-chip", "15", "SiFive PLIC", "44", "xhci-hcd:usb1"),
+    ("14-ppc4xx-uic-names-with-blanks", "20", "UIC", "6", "MAL TX EOB"),
+    ("14-ppc4xx-uic-names-with-blanks", "39", "UIC", "26", "sata-dwc[4bffd1000.sata]"),
+    ("16-xen-dyn-split-flow", "70", "xen-dyn", "", "vif0-q0-tx"),
+    ("16-xen-dyn-split-flow", "312", "xen-dyn-lateeoi", "", "vif13.0-q1-tx"),
+    ("17-x86-smt-off-even-cpus", "128", "IR-PCI-MSI", "327680", "xhci_hcd"),
+    ("19-x86-1152cpu", "24", "PCI-MSI", "1048576", "PCIe PME|aerdrv"),
+    ("19-x86-1152cpu", "1160", "IR-PCI-MSI", "102242399", "i40e-0000:c3:00.3:fdir-TxRx-0"),
+    ("21-x86-2026-tabular-layout", "164", "IR-PCI-MSIX-0000:65:00.0", "3", "ice-ens1f0-TxRx-2"),
+    ("21-x86-2026-tabular-layout", "1", "IR-IO-APIC", "1", "i8042"),
+];
+
+#[test]
+fn chips_hardware_numbers_and_actions_are_told_apart_in_every_layout() {
+    for (name, label, chip, hwirq, actions) in DESCRIPTIONS {
+        let hwirq = (!hwirq.is_empty()).then(|| hwirq.to_owned());
+        let actions: Vec<String> = actions.split('|').filter(|text| !text.is_empty()).map(str::to_owned).collect();
+        assert_eq!(described(&interrupts(name), label), (chip.to_owned(), hwirq, actions), "{name}, {label}");
+    }
+    assert_eq!(described(&interrupts("22-x86-intx-17-actions"), "21").2.len(), 17);
+}
+
+#[test]
+fn counts_glued_to_the_colon_are_whole() {
+    let table = interrupts("08-arm64-gicv3-ipi-glued");
+    assert_eq!(table.counts(row(&table, "IPI0"))[..2], [2_768_800_001, 2_844_210_002]);
+    assert_eq!(&*row(&table, "IPI0").description, "Rescheduling interrupts");
+    assert_eq!(table.counts(row(&table, "10"))[7], 3_225_020_088);
+    assert!(table.is_scalar(row(&table, "Err")));
+}
+
+#[test]
+fn a_row_without_counts_has_none() {
+    let table = interrupts("09-armv7-rpi-fiq");
+    assert_eq!(table.counts(row(&table, "FIQ")), []);
+    assert_eq!(&*row(&table, "FIQ").description, "usb_fiq");
+}
+
+#[test]
+fn digits_that_begin_a_chip_are_no_count() {
+    let table = interrupts("12-riscv-plic-digit-chip");
+    assert_eq!(table.counts(row(&table, "37")), [0, 0]);
+    let table = interrupts("11-arm64-multiword-chip");
+    assert_eq!(table.counts(row(&table, "701")), [75, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn the_columns_of_a_host_without_smt_are_its_even_cpus() {
+    let table = interrupts("17-x86-smt-off-even-cpus");
+    let counts: Vec<_> = table.by_cpu(row(&table, "130")).collect();
+    assert_eq!(counts, [(Cpu(0), 0), (Cpu(2), 0), (Cpu(4), 0), (Cpu(6), 71_110)]);
+    assert_eq!(table.by_cpu(row(&table, "ERR")).count(), 0);
+}
+
+#[test]
+fn rows_of_one_label_are_numbered() {
+    let table = interrupts("14-ppc4xx-uic-names-with-blanks");
+    let keys: Vec<_> = table.rows.iter().filter(|row| &*row.label == "LOC").map(Row::key).collect();
+    assert_eq!(keys, ["LOC", "LOC#2"]);
+}
+
+#[test]
+fn named_rows_may_come_first_and_numbered_ones_not_at_all() {
+    let table = interrupts("06-s390x-pci");
+    let first: Vec<_> = table.rows.iter().take(4).map(|row| (&*row.label, row.irq)).collect();
+    assert_eq!(first, [("EXT", None), ("I/O", None), ("AIO", None), ("3", Some(Irq(3)))]);
+    assert_eq!(&*row(&table, "C15").description, "[I/O] 3215");
+    assert_eq!(table.counts(row(&table, "C15")), [0, 0, 0, 0]);
+    let old = interrupts("07-s390x-old-two-rows");
+    assert_eq!(old.counts(row(&old, "I/O")), [6900, 33_410]);
+    let azure = interrupts("23-x86-hyperv-hyp-hvs");
+    assert_eq!(azure.counts(row(&azure, "HYP")), [303_764_001]);
+}
+
+#[test]
+fn long_lines_are_read_to_their_last_column() {
+    let table = interrupts("19-x86-1152cpu");
+    let last = |label| table.by_cpu(row(&table, label)).last().unwrap();
+    assert_eq!(last("LOC"), (Cpu(1151), 101_151));
+    assert!(table.counts(&table.rows[4]).len() == 1152);
+    assert!(table.rows.iter().any(|row| table.counts(row).contains(&u64::from(u32::MAX))));
+}
+
+#[test]
+fn tabs_between_counts_are_blanks() {
+    let table = interrupts("25-synthetic-tabs-softirq-names");
+    assert_eq!(table.counts(row(&table, "NET_RX")), [867_001, 225]);
+    assert_eq!(table.counts(row(&table, "TASKLET")), [205, 0]);
+    let softirqs = interrupts("28-softirqs-irq-poll");
+    assert_eq!(softirqs.counts(row(&softirqs, "IRQ_POLL")), [0, 0]);
+    assert_eq!(softirqs.counts(row(&softirqs, "RCU")), [39_301, 47_002]);
+}
