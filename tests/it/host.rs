@@ -120,7 +120,7 @@ fn counts_glued_to_the_colon_are_whole() {
 #[test]
 fn a_row_without_counts_has_none() {
     let table = interrupts("09-armv7-rpi-fiq");
-    assert_eq!(table.counts(row(&table, "FIQ")), []);
+    assert!(table.counts(row(&table, "FIQ")).is_empty());
     assert_eq!(&*row(&table, "FIQ").description, "usb_fiq");
 }
 
