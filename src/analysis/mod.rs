@@ -1,16 +1,79 @@
 //! A recording becomes findings: metric values, treatment checks, statistics, verdicts, warnings. No formatting.
 
 use crate::cpu_set::CpuSet;
-use crate::recording::{Direction, Fault};
+use crate::recording::{Direction, End, Fault, Header, HostFacts, Trial};
 
+mod comparison;
 pub mod doubts;
 pub mod exact;
+mod expectation;
 pub mod multiplicity;
 pub mod planner;
 pub mod published;
+mod sides;
 pub mod spread;
 pub mod student;
 pub mod summary;
+mod treatment;
+mod values;
+mod warnings;
+
+/// Everything that can be said of a recording: its header, its trials in the order they ran, the host's facts at each
+/// resumption, and its end if it has one.
+///
+/// The order `recorded` stands for published numbers: no blocks, nothing known of the order, nothing that was run. Values
+/// a trial lacks are missing, never 0; no number that is not finite comes out.
+pub fn analyse(header: &Header, trials: &[Trial], resumed: &[(String, HostFacts)], end: Option<&End>) -> Findings {
+    let design = &header.design;
+    let valid = values::valid_trials(trials);
+    let values = values::values(design, &header.host, &valid);
+    let material = comparison::Material { design, trials: &valid, values: &values };
+    let comparisons = comparison::compare(&material);
+    let treatment_checks = treatment::checks(design, trials);
+    let evidence = warnings::Evidence { header, trials, resumed, end };
+    let warnings = warnings::warnings(&evidence, &material, &treatment_checks, &comparisons);
+    Findings {
+        metrics: values.iter().map(metric_findings).collect(),
+        expectations: expectation::judge(&material),
+        comparisons,
+        treatment_checks,
+        invalid_trials: invalid_trials(trials),
+        counts: TrialCounts {
+            planned: header.order.iter().filter(|planned| planned.block > 0).count(),
+            recorded: trials.iter().filter(|trial| trial.block > 0).count(),
+            valid: valid.len(),
+            warmup: trials.iter().filter(|trial| trial.block == 0).count(),
+        },
+        warnings,
+    }
+}
+
+fn metric_findings(values: &values::Values) -> MetricFindings {
+    let cells = values.cells.iter().enumerate().map(|(treatment, cell)| {
+        let numbers: Vec<f64> = cell.values().copied().collect();
+        let values = cell.iter().map(|(block, value)| (*block, *value)).collect();
+        Cell { treatment, values, summary: summary::summarise(&numbers) }
+    });
+    MetricFindings {
+        id: values.id.clone(),
+        label: values.label.clone(),
+        unit: values.unit.clone(),
+        direction: values.direction,
+        cells: cells.collect(),
+    }
+}
+
+fn invalid_trials(trials: &[Trial]) -> Vec<InvalidTrial> {
+    let invalid = trials.iter().filter(|trial| trial.block > 0 && !trial.faults.is_empty());
+    let finding = |trial: &Trial| InvalidTrial {
+        number: trial.number,
+        block: trial.block,
+        attempt: trial.attempt,
+        treatment: trial.treatment,
+        faults: trial.faults.clone(),
+    };
+    invalid.map(finding).collect()
+}
 
 /// All that can be said of one recording.
 #[derive(Debug, Clone, PartialEq)]

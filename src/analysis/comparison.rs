@@ -1,0 +1,286 @@
+//! Declared comparisons: estimate, p, Holm's adjustment, verdict and its flags.
+//!
+//! Precedence of verdicts: a reason why nothing may be concluded, then equivalence within a declared margin (flagged
+//! when a difference smaller than the margin is there all the same), then better or worse, then inconclusive.
+
+use super::multiplicity::holm;
+use super::planner::{Pairing, needed_n};
+use super::sides::{Inferred, Layout, Sides, combinations, is_replicated, pairs, scale_of};
+use super::student::Inference;
+use super::values::Values;
+use super::{ComparisonFinding, Estimate, Flag, Method, NoInference, Scale, Verdict};
+use crate::recording::{Comparison, Design, Direction, Trial};
+
+/// Two-sided error rate of a verdict.
+pub(super) const ALPHA: f64 = 0.05;
+
+/// What all comparisons of one recording share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Material<'a> {
+    /// The design.
+    pub(super) design: &'a Design,
+    /// Valid trials in the order they ran.
+    pub(super) trials: &'a [&'a Trial],
+    /// Metric values.
+    pub(super) values: &'a [Values],
+}
+
+impl<'a> Material<'a> {
+    /// The layout of the trials.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::of(&self.design.protocol.order)
+    }
+
+    /// The expanded metrics a declared or expanded id stands for.
+    pub(super) fn metrics(&self, id: &str) -> impl Iterator<Item = &'a Values> {
+        self.values.iter().filter(move |values| values.id == id || values.declared == id)
+    }
+
+    /// `(factor, level)` names.
+    pub(super) fn names(&self, combination: &[(usize, usize)]) -> Vec<(String, String)> {
+        combination.iter().map(|(factor, level)| (self.factor(*factor), self.level(*factor, *level))).collect()
+    }
+
+    /// What two sides allow to infer, seen the layout and the whole plots.
+    pub(super) fn infer(&self, sides: &Sides, factor: usize, levels: (usize, usize)) -> Inferred {
+        let mut inferred = sides.infer();
+        let reason = match self.layout() {
+            Layout::Sequential => Some(NoInference::SequentialOrder),
+            _ if !is_replicated(self.design, self.trials, factor, levels) => Some(NoInference::WholePlotUnreplicated),
+            _ => None,
+        };
+        if let Some(reason) = reason.filter(|_| inferred.inference != Err(NoInference::NoValues)) {
+            inferred.inference = Err(reason);
+        }
+        if !matches!(inferred.inference, Ok(_) | Err(NoInference::ZeroVariance)) {
+            inferred.exact = None;
+        }
+        inferred
+    }
+
+    fn factor(&self, factor: usize) -> String {
+        self.design.factors.get(factor).map_or_else(String::new, |factor| factor.name.clone())
+    }
+
+    fn level(&self, factor: usize, level: usize) -> String {
+        let levels = self.design.factors.get(factor).map(|factor| factor.levels.as_slice());
+        levels.and_then(|levels| levels.get(level)).cloned().unwrap_or_default()
+    }
+}
+
+/// A comparison on the way to its finding.
+struct Question<'a> {
+    finding: ComparisonFinding,
+    sides: Sides,
+    inferred: Inferred,
+    direction: Direction,
+    values: &'a Values,
+}
+
+/// Judges every declared comparison.
+pub(super) fn compare(material: &Material) -> Vec<ComparisonFinding> {
+    let clauses = material.design.comparisons.iter().enumerate();
+    let mut questions: Vec<Question> = clauses.flat_map(|(index, clause)| ask(material, index, clause)).collect();
+    for values in material.values {
+        let family: Vec<usize> = (0..questions.len())
+            .filter(|i| std::ptr::eq(questions[*i].values, values) && has_p(&questions[*i]))
+            .collect();
+        let p: Vec<f64> = family.iter().filter_map(|i| questions[*i].finding.p).collect();
+        for (place, (i, adjusted)) in family.iter().zip(holm(&p)).enumerate() {
+            let question = &mut questions[*i];
+            question.finding.p_holm = Some(adjusted);
+            conclude(question, &p, place);
+        }
+    }
+    questions.into_iter().map(|question| question.finding).collect()
+}
+
+fn has_p(question: &Question) -> bool {
+    question.finding.p.is_some()
+}
+
+/// One question per metric, level and combination of `within` levels, as far as the design has treatments for it.
+fn ask<'a>(material: &Material<'a>, index: usize, clause: &Comparison) -> Vec<Question<'a>> {
+    let levels = material.design.factors.get(clause.factor).map_or(0, |factor| factor.levels.len());
+    let mut questions = Vec::new();
+    for values in clause.metrics.iter().flat_map(|metric| material.metrics(metric)) {
+        for level in (0..levels).filter(|level| *level != clause.base) {
+            for within in combinations(material.design, &clause.within) {
+                let pairs = pairs(material.design, clause.factor, (level, clause.base), &within);
+                if pairs.is_empty() {
+                    continue;
+                }
+                let sides = Sides::new(values, material.layout(), &pairs, (1.0, 1.0));
+                let inferred = material.infer(&sides, clause.factor, (level, clause.base));
+                let finding = ComparisonFinding {
+                    comparison: index,
+                    metric: values.id.clone(),
+                    factor: material.factor(clause.factor),
+                    level: material.level(clause.factor, level),
+                    base: material.level(clause.factor, clause.base),
+                    within: material.names(&within),
+                    averaged_over: averaged_over(material.design, clause),
+                    n: inferred.n,
+                    estimate: inferred
+                        .inference
+                        .ok()
+                        .and_then(|inference| estimate(&inference, &sides, inferred.method)),
+                    point: inferred.point.map(|point| shown(point, sides.scale)).filter(|point| point.is_finite()),
+                    scale: sides.scale,
+                    p: inferred.inference.ok().and_then(|inference| inference.p()),
+                    p_holm: None,
+                    exact: inferred.exact,
+                    margin: clause.margin,
+                    verdict: inferred.inference.err().map_or(Verdict::Inconclusive, Verdict::NoInference),
+                    flags: Vec::new(),
+                    needed_n: None,
+                };
+                questions.push(Question { finding, sides, inferred, direction: values.direction, values });
+            }
+        }
+    }
+    questions
+}
+
+/// Factors with several levels that are neither compared nor held fixed.
+fn averaged_over(design: &Design, clause: &Comparison) -> Vec<String> {
+    let averaged = |factor: &usize| *factor != clause.factor && !clause.within.contains(factor);
+    let factors = (0..design.factors.len()).filter(averaged).map(|factor| &design.factors[factor]);
+    factors.filter(|factor| factor.levels.len() > 1).map(|factor| factor.name.clone()).collect()
+}
+
+/// From the ln scale, where a ratio is inferred, to the ratio itself.
+pub(super) fn shown(value: f64, scale: Scale) -> f64 {
+    match scale {
+        Scale::Difference => value,
+        Scale::Ratio => value.exp(),
+    }
+}
+
+/// The 95 % interval on the scale shown; `None` when a bound is beyond all numbers.
+pub(super) fn estimate(inference: &Inference, sides: &Sides, method: Method) -> Option<Estimate> {
+    let (low, high) = inference.interval(1.0 - ALPHA)?;
+    let show = |value: f64| shown(value, sides.scale);
+    let estimate = Estimate { value: show(inference.estimate), low: show(low), high: show(high), method };
+    [estimate.value, estimate.low, estimate.high].iter().all(|value| value.is_finite()).then_some(estimate)
+}
+
+/// Verdict, flags and needed size of a question with an inference. `family` holds the p values of all comparisons of
+/// its metric, its own at `place`.
+fn conclude(question: &mut Question, family: &[f64], place: usize) {
+    let Ok(inference) = question.inferred.inference else { return };
+    let Some(p_holm) = question.finding.p_holm else { return };
+    if question.direction == Direction::Neutral {
+        question.finding.verdict = Verdict::NoInference(NoInference::NoDirection);
+        return;
+    }
+    let verdict = verdict(&inference, p_holm, question);
+    question.finding.verdict = verdict;
+    if let Some(block) = hangs_on(question, family, place) {
+        question.finding.flags.push(Flag::HangsOnOneRun { block });
+    }
+    match verdict {
+        Verdict::Faster { .. } | Verdict::Slower { .. }
+            if question.inferred.exact.is_none_or(|exact| exact.p > ALPHA) =>
+        {
+            question.finding.flags.push(Flag::ModelBasedOnly);
+        }
+        Verdict::Equivalent if p_holm <= ALPHA => question.finding.flags.push(Flag::WithinMargin),
+        Verdict::Inconclusive => question.finding.needed_n = needed(question, &inference, family.len()),
+        _ => {}
+    }
+}
+
+fn verdict(inference: &Inference, p_holm: f64, question: &Question) -> Verdict {
+    let margin = margin_bounds(question.finding.margin, question.sides.scale);
+    let equivalent = margin.and_then(|(low, high)| inference.equivalence_p(low, high)).is_some_and(|p| p <= ALPHA);
+    if equivalent {
+        return Verdict::Equivalent;
+    }
+    let Some((low, high)) = inference.interval(1.0 - ALPHA).filter(|_| question.finding.estimate.is_some()) else {
+        return Verdict::Inconclusive;
+    };
+    if p_holm > ALPHA || (low <= 0.0 && high >= 0.0) {
+        return Verdict::Inconclusive;
+    }
+    let beyond_margin = margin.is_some_and(|margin| high < margin.0 || low > margin.1);
+    if (low > 0.0) == (question.direction == Direction::HigherIsBetter) {
+        Verdict::Faster { beyond_margin }
+    } else {
+        Verdict::Slower { beyond_margin }
+    }
+}
+
+/// ln of `1 - m` and `1 + m`. A margin is a fraction, so that there is none for differences.
+pub(super) fn margin_bounds(margin: Option<f64>, scale: Scale) -> Option<(f64, f64)> {
+    let margin = margin.filter(|margin| *margin > 0.0 && *margin < 1.0 && scale == Scale::Ratio)?;
+    Some(((1.0 - margin).ln(), margin.ln_1p()))
+}
+
+/// The run without which the verdict would be another, the most influential of several. Whether a difference is beyond
+/// the margin is not looked at, nor are samples too small to lose a run.
+fn hangs_on(question: &Question, family: &[f64], place: usize) -> Option<u32> {
+    let mut worst: Option<(f64, u32)> = None;
+    for (block, sides) in question.sides.without_one() {
+        let Ok(inference) = sides.infer().inference else { continue };
+        let Some(p) = inference.p() else { continue };
+        let mut family = family.to_vec();
+        family[place] = p;
+        let without = verdict(&inference, holm(&family)[place], question);
+        if std::mem::discriminant(&without) == std::mem::discriminant(&question.finding.verdict) {
+            continue;
+        }
+        let shift = (inference.estimate - question.inferred.point.unwrap_or(0.0)).abs();
+        if worst.is_none_or(|(largest, _)| shift > largest) {
+            worst = Some((shift, block));
+        }
+    }
+    worst.map(|(_, block)| block)
+}
+
+/// Values a side, or pairs, to find an effect as large as the estimate or the margin, whichever is larger, at the level
+/// of Holm's first step. A rough number: the estimate comes from the same data.
+fn needed(question: &Question, inference: &Inference, comparisons: usize) -> Option<u32> {
+    let n = question.inferred.n;
+    let harmonic = 2.0 / (1.0 / n.0 as f64 + 1.0 / n.1 as f64);
+    let sd = inference.standard_error * (harmonic / 2.0).sqrt();
+    let margin = margin_bounds(question.finding.margin, question.sides.scale).map_or(0.0, |(_, high)| high);
+    let pairing = match question.inferred.method {
+        Method::PairedT => Pairing::Paired,
+        Method::WelchT => Pairing::Unpaired,
+    };
+    let needed = needed_n(inference.estimate.abs().max(margin), sd, pairing, ALPHA / comparisons.max(1) as f64);
+    needed.filter(|needed| *needed as usize > n.0.min(n.1))
+}
+
+/// An A/A control copy that differs from the treatment it copies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ControlDifference {
+    /// The treatment.
+    pub(super) treatment: usize,
+    /// Its copy.
+    pub(super) copy: usize,
+    /// copy / treatment.
+    pub(super) ratio: f64,
+    /// After Holm over the copies.
+    pub(super) p: f64,
+}
+
+/// Copies whose values differ from their treatment's at 5 % after Holm over all copies, for one metric of positive values.
+pub(super) fn control_differences(material: &Material, values: &Values) -> Vec<ControlDifference> {
+    if scale_of(values) == Scale::Difference || material.layout() == Layout::Sequential {
+        return Vec::new();
+    }
+    let treatments = &material.design.treatments;
+    let copies = treatments.iter().enumerate().filter(|(_, treatment)| treatment.control > 0);
+    let differ = |(copy, treatment): (usize, &crate::recording::Treatment)| {
+        let original = treatments.iter().position(|other| other.control == 0 && other.levels == treatment.levels)?;
+        let inference =
+            Sides::new(values, material.layout(), &[(copy, original)], (1.0, 1.0)).infer().inference.ok()?;
+        Some(ControlDifference { treatment: original, copy, ratio: inference.estimate.exp(), p: inference.p()? })
+    };
+    let found: Vec<ControlDifference> = copies.filter_map(differ).collect();
+    let adjusted = holm(&found.iter().map(|difference| difference.p).collect::<Vec<_>>());
+    let found = found.into_iter().zip(adjusted).map(|(difference, p)| ControlDifference { p, ..difference });
+    found.filter(|difference| difference.p <= ALPHA && difference.ratio.is_finite()).collect()
+}
