@@ -72,3 +72,62 @@ fn accepts_a_byte_order_mark_carriage_returns_and_tabs() {
     let text = "\u{feff}experiment a {\r\n\trepeat 5\r\n\twarmup\u{a0}1\r\n}\r\n";
     parse_text(text).expect("parses");
 }
+
+fn every_good_text() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut texts = Vec::new();
+    for folder in ["tests/cases/parse/ok", "tests/cases/format", "experiments", "src/cli"] {
+        for entry in std::fs::read_dir(root.join(folder)).into_iter().flatten() {
+            let path = entry.expect("the folder can be listed").path();
+            if path.extension().is_some_and(|extension| extension == "exp") {
+                let text = std::fs::read_to_string(&path).expect("the case can be read");
+                texts.push((path.display().to_string(), text));
+            }
+        }
+    }
+    texts
+}
+
+#[test]
+fn formats_untidy_files() {
+    let mut settings = Settings::clone_current();
+    settings.set_snapshot_path("../snapshots/format");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        glob!("../cases/format", "*.exp", |path| {
+            let text = std::fs::read_to_string(path).expect("the case can be read");
+            let tree = parse_text(&text).unwrap_or_else(|errors| panic!("{errors}"));
+            assert_snapshot!("formatted", syntax::format(&tree, &text));
+        });
+    });
+}
+
+/// Formatting neither changes what a file says, nor loses a comment, nor differs the second time.
+fn assert_format_is_stable(name: &str, text: &str) {
+    let tree = parse_text(text).unwrap_or_else(|errors| panic!("{name}: {errors}"));
+    let once = syntax::format(&tree, text);
+    let again = parse_text(&once).unwrap_or_else(|errors| panic!("{name}: {errors}\n{once}"));
+    assert_eq!(shape(&tree), shape(&again), "{name} says something else:\n{once}");
+    assert_eq!(syntax::format(&again, &once), once, "{name} changes when formatted twice");
+    let comments = |file: &ast::File| file.comments.iter().map(|comment| comment.text.clone()).collect::<Vec<_>>();
+    assert_eq!(comments(&tree), comments(&again), "{name} loses or moves comments:\n{once}");
+}
+
+#[test]
+fn formatting_keeps_the_meaning_and_settles_at_once() {
+    let texts = every_good_text();
+    assert!(texts.len() > 8, "the cases are found");
+    for (name, text) in texts {
+        assert_format_is_stable(&name, &text);
+        let crlf = text.replace('\n', "\r\n");
+        assert_format_is_stable(&name, &crlf);
+    }
+}
+
+#[test]
+fn the_starter_is_in_canonical_form() {
+    let text = include_str!("../../src/cli/starter.exp");
+    let tree = parse_text(text).expect("the starter parses");
+    assert_eq!(syntax::format(&tree, text), text);
+}
