@@ -5,7 +5,7 @@
 
 use super::multiplicity::holm;
 use super::planner::{Pairing, needed_n};
-use super::sides::{Inferred, Layout, Sides, combinations, is_replicated, pairs, scale_of};
+use super::sides::{Inferred, Layout, Pair, Sides, combinations, is_replicated, pairs, scale_of};
 use super::student::Inference;
 use super::values::Values;
 use super::{ComparisonFinding, Estimate, Flag, Method, NoInference, Scale, Verdict};
@@ -51,9 +51,6 @@ impl<'a> Material<'a> {
         };
         if let Some(reason) = reason.filter(|_| inferred.inference != Err(NoInference::NoValues)) {
             inferred.inference = Err(reason);
-        }
-        if !matches!(inferred.inference, Ok(_) | Err(NoInference::ZeroVariance)) {
-            inferred.exact = None;
         }
         inferred
     }
@@ -112,6 +109,8 @@ fn ask<'a>(material: &Material<'a>, index: usize, clause: &Comparison) -> Vec<Qu
                 }
                 let sides = Sides::new(values, material.layout(), &pairs, (1.0, 1.0));
                 let inferred = material.infer(&sides, clause.factor, (level, clause.base));
+                // Without variance the model has nothing to say, and counting still has.
+                let judged = matches!(inferred.inference, Ok(_) | Err(NoInference::ZeroVariance));
                 let finding = ComparisonFinding {
                     comparison: index,
                     metric: values.id.clone(),
@@ -119,7 +118,10 @@ fn ask<'a>(material: &Material<'a>, index: usize, clause: &Comparison) -> Vec<Qu
                     level: material.level(clause.factor, level),
                     base: material.level(clause.factor, clause.base),
                     within: material.names(&within),
-                    averaged_over: averaged_over(material.design, clause),
+                    averaged_over: averaged_over(material.design, clause)
+                        .into_iter()
+                        .map(|factor| material.factor(factor))
+                        .collect(),
                     n: inferred.n,
                     estimate: inferred
                         .inference
@@ -129,10 +131,14 @@ fn ask<'a>(material: &Material<'a>, index: usize, clause: &Comparison) -> Vec<Qu
                     scale: sides.scale,
                     p: inferred.inference.ok().and_then(|inference| inference.p()),
                     p_holm: None,
-                    exact: inferred.exact,
+                    exact: if judged { sides.exact() } else { None },
                     margin: clause.margin,
                     verdict: inferred.inference.err().map_or(Verdict::Inconclusive, Verdict::NoInference),
-                    flags: Vec::new(),
+                    flags: if inferred.inference.is_ok() {
+                        depends_on(material.design, &sides, &pairs, clause)
+                    } else {
+                        Vec::new()
+                    },
                     needed_n: None,
                 };
                 questions.push(Question { finding, sides, inferred, direction: values.direction, values });
@@ -143,10 +149,34 @@ fn ask<'a>(material: &Material<'a>, index: usize, clause: &Comparison) -> Vec<Qu
 }
 
 /// Factors with several levels that are neither compared nor held fixed.
-fn averaged_over(design: &Design, clause: &Comparison) -> Vec<String> {
-    let averaged = |factor: &usize| *factor != clause.factor && !clause.within.contains(factor);
-    let factors = (0..design.factors.len()).filter(averaged).map(|factor| &design.factors[factor]);
-    factors.filter(|factor| factor.levels.len() > 1).map(|factor| factor.name.clone()).collect()
+fn averaged_over(design: &Design, clause: &Comparison) -> Vec<usize> {
+    let several = |factor: &usize| design.factors[*factor].levels.len() > 1;
+    let averaged = |factor: &usize| *factor != clause.factor && !clause.within.contains(factor) && several(factor);
+    (0..design.factors.len()).filter(averaged).collect()
+}
+
+/// Factors averaged over on whose level the effect depends: each level's effect against that of the factor's first
+/// level, at 5 % after Holm over all of these contrasts. The average then stands for none of them.
+fn depends_on(design: &Design, sides: &Sides, pairs: &[Pair], clause: &Comparison) -> Vec<Flag> {
+    let level_of = |pair: &Pair, factor: usize| design.treatments[pair.0].levels[factor];
+    let mut contrasts: Vec<(usize, f64)> = Vec::new();
+    for factor in averaged_over(design, clause) {
+        let Some(first) = pairs.iter().map(|pair| level_of(pair, factor)).min() else { continue };
+        for level in first + 1..design.factors[factor].levels.len() {
+            let group = |pair: &Pair| match level_of(pair, factor) {
+                of_pair if of_pair == level => Some(true),
+                of_pair if of_pair == first => Some(false),
+                _ => None,
+            };
+            let p = sides.interaction_p(&pairs.iter().map(group).collect::<Vec<_>>());
+            contrasts.extend(p.map(|p| (factor, p)));
+        }
+    }
+    let adjusted = holm(&contrasts.iter().map(|(_, p)| *p).collect::<Vec<_>>());
+    let mut found: Vec<usize> =
+        contrasts.iter().zip(adjusted).filter(|(_, p)| *p <= ALPHA).map(|((factor, _), _)| *factor).collect();
+    found.dedup();
+    found.into_iter().map(|factor| Flag::DependsOn { factor }).collect()
 }
 
 /// From the ln scale, where a ratio is inferred, to the ratio itself.
@@ -181,7 +211,7 @@ fn conclude(question: &mut Question, family: &[f64], place: usize) {
     }
     match verdict {
         Verdict::Faster { .. } | Verdict::Slower { .. }
-            if question.inferred.exact.is_none_or(|exact| exact.p > ALPHA) =>
+            if question.finding.exact.is_none_or(|exact| exact.p > ALPHA) =>
         {
             question.finding.flags.push(Flag::ModelBasedOnly);
         }

@@ -283,6 +283,9 @@ pub enum NoInference {
 /// Doubts about one verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Flag {
+    /// The effect differs between the levels of a factor (index in the design) it is averaged over: the average stands
+    /// for none of them, and `within` that factor shows each.
+    DependsOn { factor: usize },
     /// Leaving out this block (1-based), or without blocks the trial of that repetition of one side, changes the
     /// verdict.
     HangsOnOneRun { block: u32 },

@@ -87,8 +87,8 @@ pub(super) struct Sides {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Data {
-    /// `(block, left - right)`.
-    Blocked(Vec<(u32, f64)>),
+    /// Left - right per stratum, by block.
+    Blocked(Vec<(u32, Vec<f64>)>),
     /// Left and right per stratum, as `(block, value)`.
     Unblocked(Vec<[Vec<(u32, f64)>; 2]>),
 }
@@ -102,8 +102,6 @@ pub(super) struct Inferred {
     pub(super) point: Option<f64>,
     /// The inference, or why there is none.
     pub(super) inference: Result<Inference, NoInference>,
-    /// The companion.
-    pub(super) exact: Option<ExactTest>,
     /// How.
     pub(super) method: Method,
 }
@@ -135,45 +133,88 @@ impl Sides {
         Sides { scale, data, resolution: 1e-13 * (unit + largest) }
     }
 
-    /// Paired t over blocks with the sign flip beside it, or Welch's t (its contrast form over strata) with Mann-Whitney.
+    /// Paired t over blocks, or Welch's t in its contrast form over strata.
     pub(super) fn infer(&self) -> Inferred {
-        match &self.data {
-            Data::Blocked(differences) => {
-                let differences: Vec<f64> = differences.iter().map(|(_, difference)| *difference).collect();
-                let n = (differences.len(), differences.len());
-                Inferred {
-                    n,
-                    point: (n.0 > 0).then(|| mean(&differences)),
-                    inference: enough(n, n.0).and_then(|()| judged(paired(&differences, self.resolution))),
-                    exact: sign_flip(&self.rounded(&differences)).filter(|_| n.0 > 1).map(ExactTest::from),
-                    method: Method::PairedT,
-                }
+        let (n, smallest, method) = match &self.data {
+            Data::Blocked(blocks) => ((blocks.len(), blocks.len()), blocks.len(), Method::PairedT),
+            Data::Unblocked(strata) => {
+                let size = |side: usize| strata.iter().map(|sides| sides[side].len()).sum::<usize>();
+                let smallest = strata.iter().flatten().map(Vec::len).min().unwrap_or(0);
+                ((size(0), size(1)), smallest, Method::WelchT)
             }
-            Data::Unblocked(strata) => self.infer_unblocked(strata),
+        };
+        let weights = self.equal_weights();
+        Inferred {
+            n,
+            point: (smallest > 0).then(|| self.weighted_point(&weights)),
+            inference: enough(n, smallest)
+                .and_then(|()| self.weighted_inference(&weights).ok_or(NoInference::ZeroVariance)),
+            method,
         }
     }
 
-    fn infer_unblocked(&self, strata: &[[Vec<(u32, f64)>; 2]]) -> Inferred {
-        let strata: Vec<[Vec<f64>; 2]> = strata
-            .iter()
-            .map(|sides| sides.each_ref().map(|side| side.iter().map(|(_, value)| *value).collect()))
-            .collect();
-        let size = |side: usize| strata.iter().map(|sides| sides[side].len()).sum::<usize>();
-        let n = (size(0), size(1));
-        let smallest = strata.iter().flatten().map(Vec::len).min().unwrap_or(0);
-        let share = 1.0 / strata.len().max(1) as f64;
-        let terms: Vec<(f64, &[f64])> =
-            strata.iter().flat_map(|[left, right]| [(share, left.as_slice()), (-share, right.as_slice())]).collect();
-        let exact = match strata.as_slice() {
-            [[left, right]] if n.0.min(n.1) > 1 => mann_whitney(left, right).map(ExactTest::from),
-            _ => None,
+    /// The companion that assumes no distribution: sign flip over blocks, or Mann-Whitney of one stratum without blocks.
+    /// `None` below two values on a side, and for several strata without blocks.
+    pub(super) fn exact(&self) -> Option<ExactTest> {
+        match &self.data {
+            Data::Blocked(blocks) if blocks.len() > 1 => {
+                let differences = weighted_differences(blocks, &self.equal_weights());
+                // A difference that is rounding must not count as a sign.
+                let rounded = differences.into_iter().map(|d| if d.abs() <= self.resolution { 0.0 } else { d });
+                sign_flip(&rounded.collect::<Vec<f64>>()).map(ExactTest::from)
+            }
+            Data::Unblocked(strata) => match strata.as_slice() {
+                [[left, right]] if left.len().min(right.len()) > 1 => {
+                    mann_whitney(&numbers(left), &numbers(right)).map(ExactTest::from)
+                }
+                _ => None,
+            },
+            Data::Blocked(_) => None,
+        }
+    }
+
+    /// p of the hypothesis that the effect is the same in both groups of strata; `group` says for each stratum which, or
+    /// neither. `None` without strata in both groups or values enough.
+    pub(super) fn interaction_p(&self, group: &[Option<bool>]) -> Option<f64> {
+        let members = |wanted: bool| group.iter().filter(|group| **group == Some(wanted)).count() as f64;
+        let weight = |group: &Option<bool>| group.map_or(0.0, |side| if side { 1.0 } else { -1.0 } / members(side));
+        if members(true) < 1.0 || members(false) < 1.0 || self.infer().inference.is_err() {
+            return None;
+        }
+        self.weighted_inference(&group.iter().map(weight).collect::<Vec<f64>>())?.p()
+    }
+
+    fn equal_weights(&self) -> Vec<f64> {
+        let strata = match &self.data {
+            Data::Blocked(blocks) => blocks.first().map_or(0, |(_, differences)| differences.len()),
+            Data::Unblocked(strata) => strata.len(),
         };
-        Inferred {
-            n,
-            point: (smallest > 0).then(|| terms.iter().map(|(share, values)| share * mean(values)).sum()),
-            inference: enough(n, smallest).and_then(|()| judged(contrast(&terms, self.resolution))),
-            exact,
-            method: Method::WelchT,
+        vec![1.0 / strata.max(1) as f64; strata]
+    }
+
+    fn weighted_point(&self, weights: &[f64]) -> f64 {
+        match &self.data {
+            Data::Blocked(blocks) => mean(&weighted_differences(blocks, weights)),
+            Data::Unblocked(strata) => {
+                let effect = |[left, right]: &[Vec<(u32, f64)>; 2]| mean(&numbers(left)) - mean(&numbers(right));
+                strata.iter().zip(weights).map(|(sides, weight)| weight * effect(sides)).sum()
+            }
+        }
+    }
+
+    fn weighted_inference(&self, weights: &[f64]) -> Option<Inference> {
+        match &self.data {
+            Data::Blocked(blocks) => paired(&weighted_differences(blocks, weights), self.resolution),
+            Data::Unblocked(strata) => {
+                let samples: Vec<(f64, Vec<f64>)> = strata
+                    .iter()
+                    .zip(weights)
+                    .flat_map(|([left, right], weight)| [(*weight, numbers(left)), (-weight, numbers(right))])
+                    .collect();
+                let terms: Vec<(f64, &[f64])> =
+                    samples.iter().map(|(weight, values)| (*weight, values.as_slice())).collect();
+                contrast(&terms, self.resolution)
+            }
         }
     }
 
@@ -181,11 +222,9 @@ impl Sides {
     pub(super) fn without_one(&self) -> Vec<(u32, Sides)> {
         let with = |data: Data| Sides { data, ..self.clone() };
         match &self.data {
-            Data::Blocked(differences) => {
-                let rest = |left_out: u32| {
-                    differences.iter().filter(|(block, _)| *block != left_out).copied().collect::<Vec<_>>()
-                };
-                differences.iter().map(|(block, _)| (*block, with(Data::Blocked(rest(*block))))).collect()
+            Data::Blocked(blocks) => {
+                let rest = |left_out: u32| blocks.iter().filter(|(block, _)| *block != left_out).cloned().collect();
+                blocks.iter().map(|(block, _)| (*block, with(Data::Blocked(rest(*block))))).collect()
             }
             Data::Unblocked(strata) => {
                 let mut all = Vec::new();
@@ -199,14 +238,6 @@ impl Sides {
                 all
             }
         }
-    }
-
-    /// Differences that are rounding become 0: they must not count as signs.
-    fn rounded(&self, differences: &[f64]) -> Vec<f64> {
-        differences
-            .iter()
-            .map(|difference| if difference.abs() <= self.resolution { 0.0 } else { *difference })
-            .collect()
     }
 }
 
@@ -226,19 +257,24 @@ fn enough(n: (usize, usize), smallest: usize) -> Result<(), NoInference> {
     }
 }
 
-/// Enough values and still nothing to judge by: they do not vary.
-fn judged(inference: Option<Inference>) -> Result<Inference, NoInference> {
-    inference.ok_or(NoInference::ZeroVariance)
+fn numbers(side: &[(u32, f64)]) -> Vec<f64> {
+    side.iter().map(|(_, value)| *value).collect()
 }
 
-fn block_differences(strata: &[[Vec<(u32, f64)>; 2]]) -> Vec<(u32, f64)> {
+fn weighted_differences(blocks: &[(u32, Vec<f64>)], weights: &[f64]) -> Vec<f64> {
+    let weighted = |differences: &[f64]| differences.iter().zip(weights).map(|(value, weight)| value * weight).sum();
+    blocks.iter().map(|(_, differences)| weighted(differences)).collect()
+}
+
+/// Blocks in which every stratum has both sides.
+fn block_differences(strata: &[[Vec<(u32, f64)>; 2]]) -> Vec<(u32, Vec<f64>)> {
     let sides: Vec<[BTreeMap<u32, f64>; 2]> =
         strata.iter().map(|sides| sides.each_ref().map(|side| side.iter().copied().collect())).collect();
     let blocks: BTreeSet<u32> = sides.iter().flatten().flat_map(BTreeMap::keys).copied().collect();
-    let difference = |block: u32| -> Option<(u32, f64)> {
+    let difference = |block: u32| -> Option<(u32, Vec<f64>)> {
         let differences: Option<Vec<f64>> =
             sides.iter().map(|[left, right]| Some(left.get(&block)? - right.get(&block)?)).collect();
-        differences.map(|differences| (block, mean(&differences)))
+        differences.filter(|differences| !differences.is_empty()).map(|differences| (block, differences))
     };
     blocks.into_iter().filter_map(difference).collect()
 }
