@@ -1,0 +1,398 @@
+//! Puts a view together.
+
+use super::number::percent;
+use super::sentence::{comparison, expectation, expectation_word, flag};
+use super::tables::context;
+use super::text::{Table, code, fenced, inline, shown_path};
+use super::view::{DesignView, ExpectationView, FileView, ReproduceView, RestorationView, VerdictGroup, View};
+use super::{Evidence, evidence, facts, tables};
+use crate::analysis::{Method, Verdict, Warning};
+use crate::recording::{Design, ProcessPlan};
+
+/// More findings than this in one `compare` clause, and its inconclusive ones are folded into a sentence.
+const SENTENCES: usize = 12;
+
+/// Blocks whose order is shown.
+const ORDER_LINES: usize = 40;
+
+/// All a template may show of a recording.
+pub fn view(parts: Evidence<'_>) -> View {
+    let design = &parts.header.design;
+    let published = design.source.is_some();
+    View {
+        title: inline(&design.title),
+        name: code(&design.name),
+        question: design.question.as_deref().map(inline),
+        source: design.source.as_deref().map(inline),
+        layout: design.layout.clone(),
+        alarms: alarms(parts),
+        verdicts: verdicts(parts),
+        expectations: expectations(parts),
+        evidence: evidence_line(parts),
+        warnings: evidence::warnings(parts),
+        metrics: tables::metrics(parts.header, parts.findings),
+        comparisons: tables::comparisons(design, parts.findings),
+        flags: flags(parts),
+        treatment_check: evidence::treatment_check(parts),
+        invalid_trials: evidence::invalid_trials(design, parts.findings),
+        run: (!published).then(|| facts::run(parts)),
+        host: if published { None } else { facts::host(&parts.header.host) },
+        design: design_view(parts),
+        methods: methods(parts),
+        reproduce: reproduce(parts),
+        restoration: restoration(parts),
+    }
+}
+
+fn alarms(parts: Evidence<'_>) -> Vec<String> {
+    if parts.header.design.source.is_some() {
+        return Vec::new();
+    }
+    let mut alarms = Vec::new();
+    match parts.end {
+        None => alarms.push(
+            "**The recording has no end**: the run was cut off, and nothing says that the host was put back. Run \
+             `irqlab restore` on it, then `irqlab run --resume`."
+                .to_owned(),
+        ),
+        Some(end) if !end.not_restored.is_empty() => {
+            let what: Vec<String> = end.not_restored.iter().map(|what| inline(what)).collect();
+            alarms.push(format!(
+                "**The host was not put back as it was**: {}. Run `irqlab restore` on it, or put it right by hand.",
+                what.join("; ")
+            ));
+        }
+        Some(_) => {}
+    }
+    for warning in &parts.findings.warnings {
+        match warning {
+            Warning::NotComplete { reason } => alarms.push(format!(
+                "**The run is not complete**: {}. `irqlab run --resume` goes on with it.",
+                inline(reason)
+            )),
+            Warning::NotRestored { what } if parts.end.is_some_and(|end| end.not_restored.is_empty()) => {
+                let what: Vec<String> = what.iter().map(|what| inline(what)).collect();
+                alarms.push(format!("**The host was not put back as it was**: {}.", what.join("; ")));
+            }
+            _ => {}
+        }
+    }
+    alarms
+}
+
+fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
+    let design = &parts.header.design;
+    let groups = design.comparisons.iter().enumerate().map(|(index, declared)| {
+        let findings: Vec<_> =
+            parts.findings.comparisons.iter().filter(|finding| finding.comparison == index).collect();
+        let factor = design.factors.get(declared.factor);
+        let base = factor.and_then(|factor| factor.levels.get(declared.base));
+        let fold = findings.len() > SENTENCES;
+        let mut sentences = Vec::new();
+        let mut folded = 0;
+        for finding in &findings {
+            if fold && finding.verdict == Verdict::Inconclusive {
+                folded += 1;
+                continue;
+            }
+            let context = context(design, parts.findings, &finding.metric);
+            let text = sentence_case(&comparison(context, finding));
+            let doubts: Vec<String> = finding.flags.iter().map(|doubt| flag(context, finding, *doubt)).collect();
+            sentences.push(if doubts.is_empty() { text } else { format!("{text} *Doubt: {}.*", doubts.join("; ")) });
+        }
+        if folded > 0 {
+            sentences.push(format!("**Inconclusive** in {folded} further comparisons: see the table of comparisons."));
+        }
+        if findings.is_empty() {
+            sentences.push("No finding: nothing was measured for this comparison.".to_owned());
+        }
+        VerdictGroup {
+            heading: format!(
+                "{} against {}",
+                factor.map_or_else(|| "?".to_owned(), |factor| code(&factor.name)),
+                base.map_or_else(|| "?".to_owned(), |base| code(base))
+            ),
+            sentences,
+        }
+    });
+    groups.collect()
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+fn flags(parts: Evidence<'_>) -> Vec<String> {
+    let design = &parts.header.design;
+    let sentences = parts.findings.comparisons.iter().flat_map(|finding| {
+        let context = context(design, parts.findings, &finding.metric);
+        let mut subject = vec![format!(
+            "{} against {} on {}",
+            code(&finding.level),
+            code(&finding.base),
+            context.label(&finding.metric)
+        )];
+        subject.extend(finding.within.iter().map(|(factor, level)| code(&format!("{factor}={level}"))));
+        let subject = subject.join(", ");
+        finding.flags.iter().map(move |doubt| format!("{subject}: {}.", flag(context, finding, *doubt)))
+    });
+    sentences.collect()
+}
+
+fn expectations(parts: Evidence<'_>) -> Vec<ExpectationView> {
+    let design = &parts.header.design;
+    let views = parts.findings.expectations.iter().filter_map(|finding| {
+        let declared = design.expectations.get(finding.expectation)?;
+        Some(ExpectationView {
+            verdict: expectation_word(finding.verdict).to_owned(),
+            text: code(&declared.text),
+            place: code(shown_path(&declared.place)),
+            detail: expectation(declared, design, finding),
+        })
+    });
+    views.collect()
+}
+
+/// The one line a hurried reader needs besides the verdict.
+fn evidence_line(parts: Evidence<'_>) -> String {
+    let design = &parts.header.design;
+    let counts = parts.findings.counts;
+    if let Some(source) = &design.source {
+        return format!(
+            "Numbers published by {}; nothing was run here, so nothing of their making is proven.",
+            inline(source)
+        );
+    }
+    let invalid = counts.recorded.saturating_sub(counts.valid);
+    let warmup = if counts.warmup > 0 {
+        format!(", {} warm-up trials left out as declared", counts.warmup)
+    } else {
+        String::new()
+    };
+    let faulty = if invalid > 0 { format!(", {invalid} invalid ones kept aside") } else { String::new() };
+    let trials = format!("{} of {} planned trials are valid{faulty}{warmup}.", counts.valid, counts.planned);
+    let check = evidence::treatment_check(parts).summary;
+    format!("{trials} {check} {}", restoration(parts).summary)
+}
+
+fn restoration(parts: Evidence<'_>) -> RestorationView {
+    let inlined = |texts: &[String]| texts.iter().map(|text| inline(text)).collect::<Vec<_>>();
+    let Some(end) = parts.end else {
+        let summary = if parts.header.design.source.is_some() {
+            "Nothing was run, so there was nothing to put back."
+        } else {
+            "It is not known whether the host was put back."
+        };
+        return RestorationView { summary: summary.to_owned(), not_restored: Vec::new(), remarks: Vec::new() };
+    };
+    let settings = match end.restored {
+        0 => "no setting had to be written back".to_owned(),
+        1 => "1 setting written back".to_owned(),
+        count => format!("{count} settings written back"),
+    };
+    let summary = match end.not_restored.len() {
+        0 => format!("The host was put back: {settings}."),
+        1 => format!("The host was NOT put back as it was: 1 setting differs; {settings}."),
+        count => format!("The host was NOT put back as it was: {count} settings differ; {settings}."),
+    };
+    RestorationView { summary, not_restored: inlined(&end.not_restored), remarks: inlined(&end.remarks) }
+}
+
+fn design_view(parts: Evidence<'_>) -> DesignView {
+    let design = &parts.header.design;
+    let factors = design.factors.iter().map(|factor| {
+        let levels: Vec<String> = factor.levels.iter().map(|level| code(level)).collect();
+        let kind =
+            if factor.hard_to_change { "hard to change: makes whole plots" } else { "changed from trial to trial" };
+        vec![code(&factor.name), levels.join(", "), kind.to_owned()]
+    });
+    let factors: Vec<_> = factors.collect();
+    let held: Vec<String> = design.treatments.first().map_or_else(Vec::new, |first| {
+        let everywhere = first
+            .settings
+            .iter()
+            .filter(|setting| design.treatments.iter().all(|other| other.settings.contains(*setting)));
+        everywhere.cloned().collect()
+    });
+    let treatments = design.treatments.iter().enumerate().map(|(index, treatment)| {
+        let own: Vec<String> =
+            treatment.settings.iter().filter(|setting| !held.contains(*setting)).map(|setting| code(setting)).collect();
+        let settings = if own.is_empty() { "-".to_owned() } else { own.join("; ") };
+        vec![format!("T{}", index + 1), code(&treatment.name), settings]
+    });
+    DesignView {
+        factors: (!factors.is_empty()).then(|| Table::new(&["factor", "levels", "how"], factors)),
+        treatments: Table::new(&["", "treatment", "settings"], treatments.collect()),
+        held: held.iter().map(|setting| code(setting)).collect(),
+        processes: processes(design),
+        protocol: protocol(design),
+        order: order(parts),
+    }
+}
+
+/// Every process once, with the treatments it differs in.
+fn processes(design: &Design) -> Option<Table> {
+    let mut seen: Vec<(&'static str, &ProcessPlan, Vec<usize>)> = Vec::new();
+    for (index, treatment) in design.treatments.iter().enumerate() {
+        let all = treatment.workloads.iter().map(|plan| ("workload", plan));
+        for (kind, plan) in all.chain(treatment.backgrounds.iter().map(|plan| ("background", plan))) {
+            match seen.iter_mut().find(|(known, other, _)| *known == kind && *other == plan) {
+                Some((_, _, treatments)) => treatments.push(index),
+                None => seen.push((kind, plan, vec![index])),
+            }
+        }
+    }
+    let rows = seen.into_iter().map(|(kind, plan, treatments)| {
+        let everywhere = treatments.len() == design.treatments.len();
+        let numbers = treatments.iter().filter_map(|index| u32::try_from(index + 1).ok());
+        vec![
+            kind.to_owned(),
+            code(&plan.name),
+            code(&plan.command),
+            plan.cpus.as_ref().map_or_else(|| "not pinned".to_owned(), ToString::to_string),
+            plan.instances.to_string(),
+            if everywhere {
+                "all".to_owned()
+            } else {
+                format!("T{}", crate::cpu_set::to_list(numbers).replace(',', ", T").replace('-', "-T"))
+            },
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then(|| Table::new(&["", "name", "command", "CPUs", ">copies", "treatments"], rows))
+}
+
+fn protocol(design: &Design) -> Vec<String> {
+    let protocol = &design.protocol;
+    if design.source.is_some() {
+        return vec!["published numbers: order and conditions of their trials are not known".to_owned()];
+    }
+    let order = match protocol.order.as_str() {
+        "blocks" => format!(
+            "randomised complete blocks: {} blocks, each with one trial of every treatment in random order",
+            protocol.blocks
+        ),
+        "shuffled" => format!("completely randomised, {} repetitions of every treatment", protocol.blocks),
+        "sequential" => {
+            format!("sequential: all {} trials of one treatment, then all of the next; no verdict", protocol.blocks)
+        }
+        other => format!("{}, {} repetitions", inline(other), protocol.blocks),
+    };
+    vec![
+        order,
+        format!("seed {} (order algorithm {})", protocol.seed, protocol.order_version),
+        format!("{} warm-up trials per treatment", protocol.warmup),
+        format!(
+            "settle {}, limit of a trial {}, {} repetitions of an invalid trial at most",
+            facts::duration_ms(protocol.settle_ms),
+            facts::duration_ms(protocol.timeout_ms),
+            protocol.retries
+        ),
+    ]
+}
+
+/// The order as it happened: one line per block, treatments by their short names, `!` behind invalid trials.
+fn order(parts: Evidence<'_>) -> String {
+    let mut trials: Vec<_> = parts.trials.iter().collect();
+    trials.sort_by_key(|trial| trial.sequence);
+    let mut lines: Vec<(u32, String)> = Vec::new();
+    for trial in trials {
+        let mark = if trial.faults.is_empty() { "" } else { "!" };
+        let word = format!(" T{}{mark}", trial.treatment + 1);
+        match lines.iter_mut().find(|(block, _)| *block == trial.block) {
+            Some((_, line)) => line.push_str(&word),
+            None => lines.push((trial.block, word)),
+        }
+    }
+    let more = lines.len().saturating_sub(ORDER_LINES);
+    let shown = lines.iter().take(ORDER_LINES).map(|(block, line)| match block {
+        0 => format!("warm-up :{line}"),
+        block => format!("block {block:>2}:{line}"),
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if more > 0 {
+        shown.push(format!("and {more} more blocks in the recording"));
+    }
+    shown.join("\n")
+}
+
+fn methods(parts: Evidence<'_>) -> Vec<String> {
+    let comparisons = &parts.findings.comparisons;
+    let method = |wanted: Method| comparisons.iter().filter_map(|finding| finding.estimate).any(|e| e.method == wanted);
+    let mut lines = vec![
+        "A trial gives one value per metric. Invalid and warm-up trials are recorded and left out; no other value is."
+            .to_owned(),
+    ];
+    if method(Method::PairedT) {
+        lines.push("Ratios are of geometric means, level / base; 95 % interval and p from a paired t test of ln values over blocks.".to_owned());
+    }
+    if method(Method::WelchT) {
+        lines.push("Unblocked ratios are of geometric means, level / base; 95 % interval and p from Welch's t test of ln values.".to_owned());
+    }
+    if comparisons.iter().any(|finding| finding.scale == crate::analysis::Scale::Difference) {
+        lines
+            .push("Metrics with values of zero or below are compared by difference of means, level - base.".to_owned());
+    }
+    if comparisons.iter().any(|finding| finding.exact.is_some()) {
+        lines.push("The exact p (sign flip over blocks, Mann-Whitney without blocks) needs no model; it cannot go below the value beside it.".to_owned());
+    }
+    if comparisons.iter().any(|finding| finding.p_holm.is_some()) {
+        lines.push(
+            "Holm p is corrected for all declared comparisons of the same metric; verdicts follow it at 0.05."
+                .to_owned(),
+        );
+    }
+    let margins: Vec<String> = parts.header.design.comparisons.iter().filter_map(|c| c.margin).map(percent).collect();
+    if let Some(margin) = margins.first() {
+        let which =
+            if margins.iter().all(|other| other == margin) { format!("±{margin}") } else { "its margin".to_owned() };
+        lines.push(format!("Equivalent means: two one-sided tests at 5 % put the whole effect within {which}."));
+    }
+    if !comparisons.is_empty() {
+        lines.push("Inconclusive means that these data do not say, not that there is no difference.".to_owned());
+    }
+    if !parts.findings.treatment_checks.is_empty() {
+        lines.push(
+            "Interrupts are counted by the kernel (`/proc/interrupts`), as the increase over each trial.".to_owned(),
+        );
+    }
+    lines
+}
+
+fn reproduce(parts: Evidence<'_>) -> ReproduceView {
+    let header = parts.header;
+    let design = &header.design;
+    let quote = |word: &str| shell_words::quote(word).into_owned();
+    let file = header.sources.first().map_or("experiment.exp", |(path, _)| shown_path(path));
+    let commands = if design.source.is_some() {
+        "irqlab report .".to_owned()
+    } else {
+        let sets = design.params.iter().filter(|(_, _, replaced)| *replaced);
+        let mut words = vec!["irqlab run".to_owned(), quote(file), "--only".to_owned(), quote(&design.name)];
+        words.push(format!("--seed {}", design.protocol.seed));
+        words.extend(sets.map(|(name, value, _)| format!("--set {}", quote(&format!("{name}={value}")))));
+        words.join(" ")
+    };
+    let params = design.params.iter().map(|(name, value, replaced)| {
+        vec![
+            code(name),
+            code(value),
+            if *replaced { "given by the caller".to_owned() } else { "as in the file".to_owned() },
+        ]
+    });
+    let params: Vec<_> = params.collect();
+    let mut files: Vec<FileView> = header.sources.iter().map(|(path, text)| file_view(path, text, "exp")).collect();
+    if let (Some(path), Some(text)) = (&design.template, &design.template_text) {
+        files.push(file_view(path, text, "jinja"));
+    }
+    ReproduceView {
+        commands: fenced(&commands, "sh"),
+        params: (!params.is_empty()).then(|| Table::new(&["parameter", "value", "from"], params)),
+        files,
+    }
+}
+
+fn file_view(path: &str, text: &str, language: &str) -> FileView {
+    FileView { path: code(shown_path(path)), block: fenced(text, language) }
+}

@@ -1,0 +1,99 @@
+//! The report beside its recording: written whole or not at all, and compared with what the recording renders to.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Name of a report in its folder, shown by code hosts when the folder is browsed.
+const REPORT: &str = "README.md";
+
+/// A committed report that is not what its recording renders to.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The first line that differs.
+    #[error(
+        "`{}` is not what its recording renders to; line {line} is `{found}`, should be `{expected}` (`irqlab report` remakes it)",
+        path.display()
+    )]
+    Different {
+        /// The report.
+        path: PathBuf,
+        /// One-based.
+        line: usize,
+        /// In the report; empty past its end.
+        found: String,
+        /// In the fresh rendering; empty past its end.
+        expected: String,
+    },
+    /// It cannot be read.
+    #[error("`{}` cannot be read: {source} (`irqlab report` makes it)", path.display())]
+    Unreadable {
+        /// The report.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Writes the report of `recording` into its folder and returns the path. Readers see the old or the new text.
+pub fn write(recording: &Path, text: &str) -> std::io::Result<PathBuf> {
+    let path = beside(recording);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    write_whole(folder, &path, text)?;
+    Ok(path)
+}
+
+/// Compares the report beside `recording` with what it should be.
+pub fn check(recording: &Path, text: &str) -> Result<(), CheckError> {
+    let path = beside(recording);
+    let bytes = std::fs::read(&path).map_err(|source| CheckError::Unreadable { path: path.clone(), source })?;
+    if bytes == text.as_bytes() {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(&bytes);
+    let (mut found_lines, mut expected_lines) = (found.split('\n'), text.split('\n'));
+    let mut line = 1;
+    loop {
+        match (found_lines.next(), expected_lines.next()) {
+            (Some(found), Some(expected)) if found == expected => line += 1,
+            (found, expected) => {
+                let (found, expected) = (found.unwrap_or_default(), expected.unwrap_or_default());
+                return Err(CheckError::Different {
+                    path,
+                    line,
+                    found: excerpt(found, expected),
+                    expected: excerpt(expected, found),
+                });
+            }
+        }
+    }
+}
+
+fn beside(recording: &Path) -> PathBuf {
+    recording.with_file_name(REPORT)
+}
+
+/// The part of `line` around the first character that differs from `other`.
+fn excerpt(line: &str, other: &str) -> String {
+    let same = line.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let start = same.saturating_sub(30);
+    let cut: String = line.chars().skip(start).take(80).collect();
+    let before = if start > 0 { "…" } else { "" };
+    let after = if line.chars().count() > start + 80 { "…" } else { "" };
+    let shown: String = cut.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    format!("{before}{shown}{after}")
+}
+
+fn write_whole(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".report-").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    readable_by_all(file.path())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Temporary files are private; a report is for reading.
+fn readable_by_all(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
+}

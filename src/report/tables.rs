@@ -1,0 +1,193 @@
+//! Results and comparisons as tables.
+
+use super::number::{Digits, fixed, p_value};
+use super::sentence::{self, Context};
+use super::text::{Table, code, inline};
+use super::view::MetricView;
+use crate::analysis::{Findings, MetricFindings, Scale};
+use crate::recording::{Design, Direction, Header};
+
+/// Cells with more values than this have them in the recording only.
+const LISTED: usize = 10;
+
+/// Results of every metric.
+pub(super) fn metrics(header: &Header, findings: &Findings) -> Vec<MetricView> {
+    findings.metrics.iter().map(|metric| one_metric(header, findings, metric)).collect()
+}
+
+fn one_metric(header: &Header, findings: &Findings, metric: &MetricFindings) -> MetricView {
+    let design = &header.design;
+    let digits = digits(metric);
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for cell in &metric.cells {
+        let name = treatment(design, cell.treatment);
+        let Some(summary) = cell.summary else {
+            rows.push(vec![name, "0".to_owned(), dash(), dash(), dash(), dash(), dash(), dash()]);
+            continue;
+        };
+        rows.push(vec![
+            name.clone(),
+            summary.n.to_string(),
+            fixed(summary.low, digits.values),
+            fixed(summary.high, digits.values),
+            fixed(summary.mean, digits.derived),
+            fixed(summary.median, digits.derived),
+            summary.geometric_mean.map_or_else(dash, |mean| fixed(mean, digits.derived)),
+            summary.cv.map_or_else(dash, |cv| format!("{} %", fixed(cv * 100.0, 1))),
+        ]);
+        if !cell.values.is_empty() && cell.values.len() <= LISTED {
+            let listed: Vec<String> = cell.values.iter().map(|(_, value)| fixed(*value, digits.values)).collect();
+            values.push(format!("{name}: {}", listed.join(", ")));
+        }
+    }
+    MetricView {
+        label: inline(&metric.label),
+        id: code(&metric.id),
+        unit: inline(&metric.unit),
+        direction: direction(metric.direction).to_owned(),
+        table: Table::new(&["treatment", ">n", ">low", ">high", ">mean", ">median", ">geometric mean", ">CV"], rows),
+        values,
+        low_high_average: low_high_average(header, findings, metric),
+    }
+}
+
+/// The form of the ctxbench tables of 2003: levels, low, high, average, average per MHz.
+fn low_high_average(header: &Header, findings: &Findings, metric: &MetricFindings) -> Option<Table> {
+    let per_mhz = " / host.mhz";
+    let is_column = |metric: &MetricFindings| {
+        metric.id.strip_suffix(per_mhz).is_some_and(|id| findings.metrics.iter().any(|other| other.id == id))
+    };
+    if is_column(metric) {
+        return None;
+    }
+    let design = &header.design;
+    let companion = findings.metrics.iter().find(|other| other.id == format!("{}{per_mhz}", metric.id));
+    let companion_digits = companion.map(digits);
+    let compared = |factor: usize| design.comparisons.iter().any(|comparison| comparison.factor == factor);
+    let mut factors: Vec<usize> = (0..design.factors.len()).collect();
+    factors.sort_by_key(|factor| compared(*factor));
+    let mut cells: Vec<_> =
+        metric.cells.iter().filter(|cell| design.treatments.get(cell.treatment).is_some()).collect();
+    cells.sort_by_key(|cell| {
+        let treatment = &design.treatments[cell.treatment];
+        (factors.iter().map(|factor| treatment.levels.get(*factor).copied()).collect::<Vec<_>>(), treatment.control)
+    });
+    let digits = digits(metric);
+    let rows = cells.iter().map(|cell| {
+        let planned = &design.treatments[cell.treatment];
+        let mut row: Vec<String> = factors.iter().map(|factor| level(design, cell.treatment, *factor)).collect();
+        if let (Some(last), true) = (row.last_mut(), planned.control > 0) {
+            *last = format!("{last} (control {})", planned.control);
+        }
+        match cell.summary {
+            Some(summary) => row.extend([
+                fixed(summary.low, digits.values),
+                fixed(summary.high, digits.values),
+                fixed(summary.mean, digits.derived),
+            ]),
+            None => row.extend([dash(), dash(), dash()]),
+        }
+        if let (Some(companion), Some(digits)) = (companion, companion_digits) {
+            let other = companion.cells.iter().find(|other| other.treatment == cell.treatment);
+            let mean = other.and_then(|other| other.summary).map(|summary| fixed(summary.mean, digits.derived));
+            row.push(mean.unwrap_or_else(dash));
+        }
+        row
+    });
+    let names: Vec<String> = factors.iter().map(|factor| inline(&design.factors[*factor].name)).collect();
+    let mut columns: Vec<&str> = names.iter().map(String::as_str).collect();
+    columns.extend([">low", ">high", ">average"]);
+    let label = companion.map(|companion| format!(">{}", inline(&companion.label)));
+    columns.extend(label.as_deref());
+    Some(Table::new(&columns, rows.collect()))
+}
+
+/// All comparisons, one row each.
+pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table> {
+    let optional = |p: Option<f64>| p.map_or_else(dash, p_value);
+    let with_holm = findings.comparisons.iter().any(|finding| finding.p_holm.is_some());
+    let with_within = findings.comparisons.iter().any(|finding| !finding.within.is_empty());
+    let with_flags = findings.comparisons.iter().any(|finding| !finding.flags.is_empty());
+    let rows = findings.comparisons.iter().map(|finding| {
+        let context = context(design, findings, &finding.metric);
+        let mut row = vec![context.label(&finding.metric), code(&finding.level), code(&finding.base)];
+        if with_within {
+            let within: Vec<String> =
+                finding.within.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+            row.push(if within.is_empty() { dash() } else { code(&within.join(", ")) });
+        }
+        let effect = sentence::effect(context, finding);
+        let noun = if finding.scale == Scale::Difference && effect != "-" { " (difference)" } else { "" };
+        row.extend([
+            format!("{effect}{noun}"),
+            sentence::interval(context, finding),
+            sentence::count(context, finding),
+            optional(finding.p),
+        ]);
+        if with_holm {
+            row.push(optional(finding.p_holm));
+        }
+        row.push(finding.exact.map_or_else(dash, sentence::exact));
+        row.push(sentence::verdict(context, finding));
+        if with_flags {
+            let flags: Vec<&str> = finding.flags.iter().map(|flag| short_flag(*flag)).collect();
+            row.push(flags.join("; "));
+        }
+        row
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut columns = vec!["metric", "level", "against"];
+    columns.extend(with_within.then_some("within"));
+    columns.extend([">effect", ">95 % CI", ">n", ">p"]);
+    columns.extend(with_holm.then_some(">Holm p"));
+    columns.extend([">exact p", "verdict"]);
+    columns.extend(with_flags.then_some("doubts"));
+    Some(Table::new(&columns, rows))
+}
+
+/// What sentences about a metric need.
+pub(super) fn context<'a>(design: &'a Design, findings: &'a Findings, metric: &str) -> Context<'a> {
+    Context { design, metric: findings.metrics.iter().find(|candidate| candidate.id == metric) }
+}
+
+/// A treatment's name as a code span.
+pub(super) fn treatment(design: &Design, index: usize) -> String {
+    design.treatments.get(index).map_or_else(|| format!("treatment {index}"), |treatment| code(&treatment.name))
+}
+
+/// How the values of a metric are shown.
+pub(super) fn digits(metric: &MetricFindings) -> Digits {
+    let values = metric.cells.iter().flat_map(|cell| {
+        let extremes = cell.summary.filter(|_| cell.values.is_empty()).map(|summary| [summary.low, summary.high]);
+        cell.values.iter().map(|(_, value)| *value).chain(extremes.into_iter().flatten())
+    });
+    Digits::of(values)
+}
+
+fn level(design: &Design, treatment: usize, factor: usize) -> String {
+    let level = design.treatments[treatment].levels.get(factor).copied();
+    level.and_then(|level| design.factors[factor].levels.get(level)).map_or_else(dash, |level| code(level))
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::HigherIsBetter => "higher is better",
+        Direction::LowerIsBetter => "lower is better",
+        Direction::Neutral => "no better direction",
+    }
+}
+
+fn short_flag(flag: crate::analysis::Flag) -> &'static str {
+    match flag {
+        crate::analysis::Flag::HangsOnOneRun { .. } => "hangs on one run",
+        crate::analysis::Flag::ModelBasedOnly => "model-based only",
+    }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
