@@ -6,8 +6,8 @@ use super::tables::context;
 use super::text::{Table, code, fenced, inline, shown_path};
 use super::view::{DesignView, ExpectationView, FileView, ReproduceView, RestorationView, VerdictGroup, View};
 use super::{Evidence, evidence, facts, tables};
-use crate::analysis::{Method, Verdict, Warning};
-use crate::recording::{Design, ProcessPlan};
+use crate::analysis::{Findings, Method, Verdict, Warning};
+use crate::recording::{Design, ProcessPlan, Recording};
 
 /// More findings than this in one `compare` clause, and its inconclusive ones are folded into a sentence.
 const SENTENCES: usize = 12;
@@ -16,8 +16,9 @@ const SENTENCES: usize = 12;
 const ORDER_LINES: usize = 40;
 
 /// All a template may show of a recording.
-pub fn view(parts: Evidence<'_>) -> View {
-    let design = &parts.header.design;
+pub fn view(recording: &Recording, findings: &Findings) -> View {
+    let parts = Evidence { recording, findings };
+    let design = &parts.recording.header.design;
     let published = design.source.is_some();
     View {
         title: inline(&design.title),
@@ -30,13 +31,12 @@ pub fn view(parts: Evidence<'_>) -> View {
         expectations: expectations(parts),
         evidence: evidence_line(parts),
         warnings: evidence::warnings(parts),
-        metrics: tables::metrics(parts.header, parts.findings),
+        metrics: tables::metrics(&parts.recording.header, parts.findings),
         comparisons: tables::comparisons(design, parts.findings),
-        flags: flags(parts),
         treatment_check: evidence::treatment_check(parts),
         invalid_trials: evidence::invalid_trials(design, parts.findings),
         run: (!published).then(|| facts::run(parts)),
-        host: if published { None } else { facts::host(&parts.header.host) },
+        host: if published { None } else { facts::host(&parts.recording.header.host) },
         design: design_view(parts),
         methods: methods(parts),
         reproduce: reproduce(parts),
@@ -45,11 +45,11 @@ pub fn view(parts: Evidence<'_>) -> View {
 }
 
 fn alarms(parts: Evidence<'_>) -> Vec<String> {
-    if parts.header.design.source.is_some() {
+    if parts.recording.header.design.source.is_some() {
         return Vec::new();
     }
     let mut alarms = Vec::new();
-    match parts.end {
+    match &parts.recording.end {
         None => alarms.push(
             "**The recording has no end**: the run was cut off, and nothing says that the host was put back. Run \
              `irqlab restore` on it, then `irqlab run --resume`."
@@ -70,7 +70,9 @@ fn alarms(parts: Evidence<'_>) -> Vec<String> {
                 "**The run is not complete**: {}. `irqlab run --resume` goes on with it.",
                 inline(reason)
             )),
-            Warning::NotRestored { what } if parts.end.is_some_and(|end| end.not_restored.is_empty()) => {
+            Warning::NotRestored { what }
+                if parts.recording.end.as_ref().is_some_and(|end| end.not_restored.is_empty()) =>
+            {
                 let what: Vec<String> = what.iter().map(|what| inline(what)).collect();
                 alarms.push(format!("**The host was not put back as it was**: {}.", what.join("; ")));
             }
@@ -81,7 +83,7 @@ fn alarms(parts: Evidence<'_>) -> Vec<String> {
 }
 
 fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
-    let design = &parts.header.design;
+    let design = &parts.recording.header.design;
     let groups = design.comparisons.iter().enumerate().map(|(index, declared)| {
         let findings: Vec<_> =
             parts.findings.comparisons.iter().filter(|finding| finding.comparison == index).collect();
@@ -98,7 +100,7 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
             let context = context(design, parts.findings, &finding.metric);
             let text = sentence_case(&comparison(context, finding));
             let doubts: Vec<String> = finding.flags.iter().map(|doubt| flag(context, finding, *doubt)).collect();
-            sentences.push(if doubts.is_empty() { text } else { format!("{text} *Doubt: {}.*", doubts.join("; ")) });
+            sentences.push(if doubts.is_empty() { text } else { format!("{text} *Note: {}.*", doubts.join("; ")) });
         }
         if folded > 0 {
             sentences.push(format!("**Inconclusive** in {folded} further comparisons: see the table of comparisons."));
@@ -118,30 +120,17 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
     groups.collect()
 }
 
+/// Begins with a capital letter, also behind the marks of bold text; names in code spans stay as they are.
 fn sentence_case(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
-}
-
-fn flags(parts: Evidence<'_>) -> Vec<String> {
-    let design = &parts.header.design;
-    let sentences = parts.findings.comparisons.iter().flat_map(|finding| {
-        let context = context(design, parts.findings, &finding.metric);
-        let mut subject = vec![format!(
-            "{} against {} on {}",
-            code(&finding.level),
-            code(&finding.base),
-            context.label(&finding.metric)
-        )];
-        subject.extend(finding.within.iter().map(|(factor, level)| code(&format!("{factor}={level}"))));
-        let subject = subject.join(", ");
-        finding.flags.iter().map(move |doubt| format!("{subject}: {}.", flag(context, finding, *doubt)))
-    });
-    sentences.collect()
+    let start = text.len() - text.trim_start_matches('*').len();
+    let (marks, words) = text.split_at(start);
+    let mut characters = words.chars();
+    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+    marks.chars().chain(first).chain(characters).collect()
 }
 
 fn expectations(parts: Evidence<'_>) -> Vec<ExpectationView> {
-    let design = &parts.header.design;
+    let design = &parts.recording.header.design;
     let views = parts.findings.expectations.iter().filter_map(|finding| {
         let declared = design.expectations.get(finding.expectation)?;
         Some(ExpectationView {
@@ -156,7 +145,7 @@ fn expectations(parts: Evidence<'_>) -> Vec<ExpectationView> {
 
 /// The one line a hurried reader needs besides the verdict.
 fn evidence_line(parts: Evidence<'_>) -> String {
-    let design = &parts.header.design;
+    let design = &parts.recording.header.design;
     let counts = parts.findings.counts;
     if let Some(source) = &design.source {
         return format!(
@@ -165,12 +154,16 @@ fn evidence_line(parts: Evidence<'_>) -> String {
         );
     }
     let invalid = counts.recorded.saturating_sub(counts.valid);
-    let warmup = if counts.warmup > 0 {
-        format!(", {} warm-up trials left out as declared", counts.warmup)
-    } else {
-        String::new()
+    let warmup = match counts.warmup {
+        0 => String::new(),
+        1 => ", 1 warm-up trial left out as declared".to_owned(),
+        count => format!(", {count} warm-up trials left out as declared"),
     };
-    let faulty = if invalid > 0 { format!(", {invalid} invalid ones kept aside") } else { String::new() };
+    let faulty = match invalid {
+        0 => String::new(),
+        1 => ", 1 invalid one kept aside".to_owned(),
+        count => format!(", {count} invalid ones kept aside"),
+    };
     let trials = format!("{} of {} planned trials are valid{faulty}{warmup}.", counts.valid, counts.planned);
     let check = evidence::treatment_check(parts).summary;
     format!("{trials} {check} {}", restoration(parts).summary)
@@ -178,8 +171,8 @@ fn evidence_line(parts: Evidence<'_>) -> String {
 
 fn restoration(parts: Evidence<'_>) -> RestorationView {
     let inlined = |texts: &[String]| texts.iter().map(|text| inline(text)).collect::<Vec<_>>();
-    let Some(end) = parts.end else {
-        let summary = if parts.header.design.source.is_some() {
+    let Some(end) = &parts.recording.end else {
+        let summary = if parts.recording.header.design.source.is_some() {
             "Nothing was run, so there was nothing to put back."
         } else {
             "It is not known whether the host was put back."
@@ -200,7 +193,7 @@ fn restoration(parts: Evidence<'_>) -> RestorationView {
 }
 
 fn design_view(parts: Evidence<'_>) -> DesignView {
-    let design = &parts.header.design;
+    let design = &parts.recording.header.design;
     let factors = design.factors.iter().map(|factor| {
         let levels: Vec<String> = factor.levels.iter().map(|level| code(level)).collect();
         let kind =
@@ -282,7 +275,11 @@ fn protocol(design: &Design) -> Vec<String> {
     vec![
         order,
         format!("seed {} (order algorithm {})", protocol.seed, protocol.order_version),
-        format!("{} warm-up trials per treatment", protocol.warmup),
+        match protocol.warmup {
+            0 => "no warm-up trials".to_owned(),
+            1 => "1 warm-up trial per treatment, run first and left out of the results".to_owned(),
+            count => format!("{count} warm-up trials per treatment, run first and left out of the results"),
+        },
         format!(
             "settle {}, limit of a trial {}, {} repetitions of an invalid trial at most",
             facts::duration_ms(protocol.settle_ms),
@@ -294,7 +291,7 @@ fn protocol(design: &Design) -> Vec<String> {
 
 /// The order as it happened: one line per block, treatments by their short names, `!` behind invalid trials.
 fn order(parts: Evidence<'_>) -> String {
-    let mut trials: Vec<_> = parts.trials.iter().collect();
+    let mut trials: Vec<_> = parts.recording.trials.iter().collect();
     trials.sort_by_key(|trial| trial.sequence);
     let mut lines: Vec<(u32, String)> = Vec::new();
     for trial in trials {
@@ -343,7 +340,8 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let margins: Vec<String> = parts.header.design.comparisons.iter().filter_map(|c| c.margin).map(percent).collect();
+    let margins: Vec<String> =
+        parts.recording.header.design.comparisons.iter().filter_map(|c| c.margin).map(percent).collect();
     if let Some(margin) = margins.first() {
         let which =
             if margins.iter().all(|other| other == margin) { format!("±{margin}") } else { "its margin".to_owned() };
@@ -361,7 +359,7 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
 }
 
 fn reproduce(parts: Evidence<'_>) -> ReproduceView {
-    let header = parts.header;
+    let header = &parts.recording.header;
     let design = &header.design;
     let quote = |word: &str| shell_words::quote(word).into_owned();
     let file = header.sources.first().map_or("experiment.exp", |(path, _)| shown_path(path));

@@ -22,7 +22,7 @@ const CPUS_IN_CELL: usize = 4;
 
 /// Whether settings were in force.
 pub(super) fn treatment_check(evidence: Evidence<'_>) -> CheckView {
-    let design = &evidence.header.design;
+    let design = &evidence.recording.header.design;
     let checks = &evidence.findings.treatment_checks;
     let routed = |check: &TreatmentCheck| check.active_irqs.1 > 0;
     let rows = checks.iter().filter(|check| routed(check)).map(|check| {
@@ -212,12 +212,13 @@ fn fault(fault: &Fault) -> String {
 
 /// Every warning in words, with what to do. Those that [`super::build`] shows as alarms are left out.
 pub(super) fn warnings(evidence: Evidence<'_>) -> Vec<String> {
-    let warnings = evidence.findings.warnings.iter();
-    warnings.filter_map(|warning| in_words(evidence, warning)).collect()
+    let doubts = evidence.findings.warnings.iter().filter_map(|warning| in_words(evidence, warning));
+    let notes = evidence.recording.notes.iter().map(|note| format!("**Recording**: {}.", inline(note)));
+    doubts.chain(notes).collect()
 }
 
 fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
-    let design = &evidence.header.design;
+    let design = &evidence.recording.header.design;
     let label = |metric: &str| context(design, evidence.findings, metric).label(metric);
     let text = match warning {
         Warning::NotComplete { .. } | Warning::NotRestored { .. } => return None,
@@ -262,6 +263,15 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
                 p_relation(*p)
             )
         }
+        Warning::ControlDiffers { metric, treatment: index, copy, ratio, p } => format!(
+            "**A/A control differs**: on {} {} is {}× its identical copy {} (p{}). The noise is larger than the \
+             intervals say; doubt every effect of this size, and look for what disturbs the host.",
+            label(metric),
+            treatment(design, *index),
+            significant(*ratio, 3),
+            treatment(design, *copy),
+            p_relation(*p)
+        ),
         Warning::HostChanged { what } => format!(
             "**Host changed** between parts of a resumed run: {}. Compare within one part only, or run again in one go.",
             what.iter().map(|what| inline(what)).collect::<Vec<_>>().join("; ")

@@ -10,7 +10,7 @@ use crate::recording::HostFacts;
 
 /// Run information: what the tables of old printed above their numbers, and the times.
 pub(super) fn run(evidence: Evidence<'_>) -> Table {
-    let header = evidence.header;
+    let header = &evidence.recording.header;
     let host = &header.host;
     let mut rows = Rows::default();
     rows.text("CPU type", host.cpu_model.as_deref());
@@ -21,8 +21,11 @@ pub(super) fn run(evidence: Evidence<'_>) -> Table {
     rows.text("virtualisation", host.virtualisation.as_deref());
     rows.put("memory", host.memory_bytes.map(bytes));
     rows.put("started", Some(inline(&header.started_at)));
-    rows.put("ended", evidence.end.map(|end| inline(&end.at)));
-    rows.put("taken up again", (evidence.resumed > 0).then(|| format!("{} times", evidence.resumed)));
+    rows.put("ended", evidence.recording.end.as_ref().map(|end| inline(&end.at)));
+    rows.put(
+        "taken up again",
+        (!evidence.recording.resumed.is_empty()).then(|| format!("{} times", evidence.recording.resumed.len())),
+    );
     rows.put("irqlab", Some(inline(&header.tool_version)));
     rows.table()
 }

@@ -4,7 +4,8 @@ use super::Evidence;
 use super::sentence::{effect, expectation_word, verdict};
 use super::tables::context;
 use super::text::{Table, code, inline};
-use crate::analysis::{ExpectationVerdict, Verdict};
+use crate::analysis::{ExpectationVerdict, Findings, Verdict};
+use crate::recording::Recording;
 
 /// One experiment's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +20,12 @@ pub struct IndexEntry {
     pub effect: String,
     /// Day the run began, or `published`.
     pub date: String,
-    /// Kernel release.
-    pub kernel: String,
+    /// Kernel release; `None` for published numbers, as the two below.
+    pub kernel: Option<String>,
     /// CPU model.
-    pub cpu: String,
+    pub cpu: Option<String>,
     /// Valid trials of planned ones.
-    pub trials: String,
+    pub trials: Option<String>,
 }
 
 /// How many single effects a line shows.
@@ -42,9 +43,9 @@ pub fn index(entries: &[IndexEntry]) -> String {
             entry.verdict.clone(),
             entry.effect.clone(),
             inline(&entry.date),
-            inline(&entry.kernel),
-            inline(&entry.cpu),
-            inline(&entry.trials),
+            entry.kernel.as_deref().map_or_else(dash, inline),
+            entry.cpu.as_deref().map_or_else(dash, inline),
+            entry.trials.as_deref().map_or_else(dash, inline),
         ]
     });
     let table = Table::new(
@@ -58,12 +59,12 @@ pub fn index(entries: &[IndexEntry]) -> String {
 }
 
 /// The line of one recording, whose report is in `folder`.
-pub fn index_entry(folder: &str, parts: Evidence<'_>) -> IndexEntry {
-    let design = &parts.header.design;
-    let host = &parts.header.host;
+pub fn index_entry(folder: &str, recording: &Recording, findings: &Findings) -> IndexEntry {
+    let parts = Evidence { recording, findings };
+    let design = &parts.recording.header.design;
+    let host = &parts.recording.header.host;
     let published = design.source.is_some();
-    let unknown = || "-".to_owned();
-    let day = parts.header.started_at.split('T').next().unwrap_or_default().to_owned();
+    let day = parts.recording.header.started_at.split('T').next().unwrap_or_default().to_owned();
     let counts = parts.findings.counts;
     IndexEntry {
         folder: folder.to_owned(),
@@ -71,14 +72,14 @@ pub fn index_entry(folder: &str, parts: Evidence<'_>) -> IndexEntry {
         verdict: verdicts(parts),
         effect: effects(parts),
         date: if published { "published".to_owned() } else { day },
-        kernel: host.kernel_release.clone().filter(|_| !published).unwrap_or_else(unknown),
-        cpu: host.cpu_model.clone().filter(|_| !published).unwrap_or_else(unknown),
-        trials: if published { unknown() } else { format!("{} of {}", counts.valid, counts.planned) },
+        kernel: host.kernel_release.clone().filter(|_| !published),
+        cpu: host.cpu_model.clone().filter(|_| !published),
+        trials: (!published).then(|| format!("{} of {}", counts.valid, counts.planned)),
     }
 }
 
 fn verdicts(parts: Evidence<'_>) -> String {
-    let design = &parts.header.design;
+    let design = &parts.recording.header.design;
     let mut counted: Vec<(String, usize)> = Vec::new();
     for finding in &parts.findings.comparisons {
         let word = verdict(context(design, parts.findings, &finding.metric), finding);
@@ -95,14 +96,14 @@ fn verdicts(parts: Evidence<'_>) -> String {
     if failed > 0 {
         parts_shown.push(format!("**{failed} expectation {}**", expectation_word(ExpectationVerdict::Failed)));
     }
-    if parts.end.is_some_and(|end| !end.not_restored.is_empty()) {
+    if parts.recording.end.as_ref().is_some_and(|end| !end.not_restored.is_empty()) {
         parts_shown.push("**host not put back**".to_owned());
     }
     if parts_shown.is_empty() { "no comparison".to_owned() } else { parts_shown.join(", ") }
 }
 
 fn effects(parts: Evidence<'_>) -> String {
-    let design = &parts.header.design;
+    let design = &parts.recording.header.design;
     let decided: Vec<_> = parts
         .findings
         .comparisons
@@ -121,6 +122,10 @@ fn effects(parts: Evidence<'_>) -> String {
         shown.push(format!("{} more", decided.len() - EFFECTS));
     }
     if shown.is_empty() { "-".to_owned() } else { shown.join("; ") }
+}
+
+fn dash() -> String {
+    "-".to_owned()
 }
 
 /// A folder name as a link target: everything but plain path characters is percent-encoded.

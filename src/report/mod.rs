@@ -3,7 +3,7 @@
 //! A report depends on its recording alone: no clock, no locale, no path of this machine, a stable order.
 
 use crate::analysis::Findings;
-use crate::recording::{End, Header, Trial};
+use crate::recording::Recording;
 
 mod build;
 mod evidence;
@@ -26,33 +26,20 @@ pub use view::{
     View,
 };
 
-/// All a report is made of: a recording taken apart, and what the analysis says of it.
+/// All a report is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
-    /// The recording's first line.
-    pub header: &'a Header,
-    /// Its trials, in the order they ran.
-    pub trials: &'a [Trial],
-    /// How often an interrupted run was taken up again.
-    pub resumed: usize,
-    /// Its last line; `None` when the run was cut off.
-    pub end: Option<&'a End>,
-    /// What the analysis says.
-    pub findings: &'a Findings,
+struct Evidence<'a> {
+    recording: &'a Recording,
+    findings: &'a Findings,
 }
 
 /// The report of a recording, with the template stored in it where there is one.
-pub fn markdown(evidence: Evidence<'_>) -> Result<String, RenderError> {
-    let design = &evidence.header.design;
-    let name = design.template.as_deref().unwrap_or("template");
-    let template = design.template_text.as_deref().map(|text| Template { name, text });
-    if let (Some(name), None) = (&design.template, template) {
-        return Err(RenderError {
-            template: name.clone(),
-            line: None,
-            problem: "its text is not in the recording; run the experiment again, or take `template` out of it"
-                .to_owned(),
-        });
-    }
-    render(&view(evidence), template)
+pub fn markdown(recording: &Recording, findings: &Findings) -> Result<String, RenderError> {
+    let design = &recording.header.design;
+    let template = match (&design.template, &design.template_text) {
+        (Some(name), Some(text)) => Some(Template { name, text }),
+        (Some(name), None) => return Err(RenderError::without_text(name)),
+        (None, _) => None,
+    };
+    render(&view(recording, findings), template)
 }

@@ -57,12 +57,13 @@ impl Digits {
     }
 }
 
-/// Decimals at which the half width of an interval has two significant digits, and at which no bound that differs
-/// from `null` (no effect) reads as `null`.
+/// Decimals at which the half width of an interval has two significant digits, a ratio has at least two decimals,
+/// and no bound that differs from `null` (1 for ratios, 0 for differences) reads as `null`.
 pub(super) fn interval_decimals(low: f64, high: f64, null: f64) -> usize {
     let half = (high - low).abs() / 2.0;
     let mut decimals = if half > 0.0 && half.is_finite() { to_decimals(1 - magnitude(half), 6) } else { 4 };
-    if low.is_finite() && low.abs().max(high.abs()) < 10.0 {
+    let ratio = null > 0.0;
+    if ratio && low < 10.0 {
         decimals = decimals.max(2);
     }
     let hidden =
@@ -106,8 +107,8 @@ pub(super) fn share(part: u64, whole: u64) -> String {
         return "0 %".to_owned();
     }
     match format!("{:.1}", part as f64 / whole as f64 * 100.0).as_str() {
-        "100.0" => "> 99.9 %".to_owned(),
-        "0.0" => "< 0.1 %".to_owned(),
+        "100.0" => "over 99.9 %".to_owned(),
+        "0.0" => "under 0.1 %".to_owned(),
         text => format!("{text} %"),
     }
 }
@@ -132,7 +133,7 @@ mod tests {
             (0.0499, "0.0499"),
             (0.05, "0.050"),
             (0.0504, "0.0504"),
-            (0.0078125, "0.0078"),
+            (0.007_812_5, "0.0078"),
             (0.65, "0.65"),
             (0.999, "1"),
             (1.0, "1"),
@@ -151,8 +152,8 @@ mod tests {
 
     #[test]
     fn shares_claim_all_or_none_only_when_it_is_so() {
-        assert_eq!(share(99_999, 100_000), "> 99.9 %");
-        assert_eq!(share(1, 100_000), "< 0.1 %");
+        assert_eq!(share(99_999, 100_000), "over 99.9 %");
+        assert_eq!(share(1, 100_000), "under 0.1 %");
         assert_eq!(share(7, 7), "100 %");
         assert_eq!(share(0, 7), "0 %");
         assert_eq!(share(0, 0), "-");

@@ -7,7 +7,7 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use super::view::View;
 
 /// Instructions a template may take, and about 64 bytes of text each: the largest report known takes a hundredth.
-const FUEL: u64 = 20_000_000;
+const FUEL: u64 = 2_000_000;
 
 /// The templates a user's template may `include`, with the built-in layouts first.
 const BUILTIN: [(&str, &str); 6] = [
@@ -38,6 +38,17 @@ pub struct RenderError {
     pub line: Option<usize>,
     /// What is wrong and what to do.
     pub problem: String,
+}
+
+impl RenderError {
+    pub(super) fn without_text(template: &str) -> Self {
+        RenderError {
+            template: template.to_owned(),
+            line: None,
+            problem: "its text is not in the recording; run the experiment again, or take `template` out of it"
+                .to_owned(),
+        }
+    }
 }
 
 /// Renders a view with the user's template, or with the layout the experiment asks for.

@@ -6,7 +6,7 @@ use crate::analysis::{
     ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Flag, Method,
     MetricFindings, NoInference, Scale, Verdict,
 };
-use crate::recording::{Design, Direction, Expectation};
+use crate::recording::{Design, Direction, Expectation, Relation};
 
 /// The two words for better and worse that fit a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) fn comparison(context: Context<'_>, finding: &ComparisonFinding) -> S
     let (level, base) = (code(&finding.level), code(&finding.base));
     let metric = context.label(&finding.metric);
     let within = held(&finding.within);
-    let evidence = evidence(context, finding);
+    let evidence = format!("{} ({})", described(context, finding), basis(context, finding));
     let margin = finding.margin.map(percent);
     match finding.verdict {
         Verdict::Faster { beyond_margin } => {
@@ -76,24 +76,19 @@ pub(super) fn comparison(context: Context<'_>, finding: &ComparisonFinding) -> S
             format!("{within}**{level} and {base} are equivalent within {margin}** on {metric}: {evidence}.")
         }
         Verdict::Inconclusive => {
-            let claim = margin.map_or_else(
-                || format!("no difference shown between {level} and {base}, and none ruled out,"),
-                |margin| {
-                    format!("neither a difference between {level} and {base} nor equivalence within ±{margin} shown")
-                },
-            );
             let reach = finding.estimate.map(|estimate| reach(context, finding, estimate)).unwrap_or_default();
             let needed = finding.needed_n.map(|n| needed(context, n)).unwrap_or_default();
-            format!("{within}**inconclusive**: {claim} on {metric}{reach}: {evidence}.{needed}")
+            let (effect, basis) = (described(context, finding), basis(context, finding));
+            format!(
+                "{within}**inconclusive** for {level} against {base} on {metric}: {effect}{reach} ({basis}).{needed}"
+            )
         }
         Verdict::NoInference(reason) => {
-            format!(
-                "{within}**no verdict** for {level} against {base} on {metric}: {}. {evidence}",
-                why(context, reason)
-            )
-            .trim_end_matches(['.', ' '])
-            .to_owned()
-                + "."
+            let seen = match described(context, finding) {
+                effect if effect == "-" => String::new(),
+                effect => format!(" For description only: {effect} ({}).", basis(context, finding)),
+            };
+            format!("{within}**no verdict** for {level} against {base} on {metric}: {}.{seen}", why(reason))
         }
     }
 }
@@ -133,6 +128,7 @@ pub(super) fn flag(context: Context<'_>, finding: &ComparisonFinding, flag: Flag
             };
             format!("model-based only: {exact}, so the verdict rests on the t model alone")
         }
+        Flag::WithinMargin => "there is a difference, but it is smaller than the margin".to_owned(),
     }
 }
 
@@ -189,11 +185,16 @@ fn beyond(beyond_margin: bool, margin: Option<&str>) -> String {
     }
 }
 
-fn evidence(context: Context<'_>, finding: &ComparisonFinding) -> String {
-    let effect = effect(context, finding);
-    if effect == "-" {
-        return String::new();
+/// The effect with what it is an effect of.
+fn described(context: Context<'_>, finding: &ComparisonFinding) -> String {
+    match (finding.scale, effect(context, finding)) {
+        (Scale::Difference, effect) if effect != "-" => format!("difference {effect}"),
+        (_, effect) => effect,
     }
+}
+
+/// Interval, n and p values.
+fn basis(context: Context<'_>, finding: &ComparisonFinding) -> String {
     let mut parts = Vec::new();
     if finding.estimate.is_some() {
         parts.push(format!("95 % CI {}", interval(context, finding)));
@@ -214,38 +215,40 @@ fn evidence(context: Context<'_>, finding: &ComparisonFinding) -> String {
         let factors: Vec<String> = finding.averaged_over.iter().map(|factor| code(factor)).collect();
         parts.push(format!("averaged over {}", factors.join(", ")));
     }
-    let noun = match finding.scale {
-        Scale::Difference => "difference ",
-        Scale::Ratio => "",
-    };
-    format!("{noun}{effect} ({})", parts.join("; "))
+    parts.join("; ")
 }
 
 /// How far an interval that decides nothing reaches, in words.
 fn reach(context: Context<'_>, finding: &ComparisonFinding, estimate: Estimate) -> String {
     let null = null(finding.scale);
     if estimate.low > null || estimate.high < null {
-        return " (its own 95 % CI excludes no effect, but p corrected for the number of comparisons does not reach 0.05)"
-            .to_owned();
+        let nothing = match finding.scale {
+            Scale::Difference => "0",
+            Scale::Ratio => "1×",
+        };
+        return format!(
+            "; this 95 % CI alone leaves out {nothing}, but p corrected for the number of comparisons does not reach 0.05"
+        );
     }
+    let shows = finding.margin.map_or_else(
+        || "so a difference is neither shown nor ruled out".to_owned(),
+        |margin| format!("so neither a difference nor equivalence within ±{} is shown", percent(margin)),
+    );
     if finding.scale == Scale::Difference || context.direction() == Direction::Neutral {
-        return String::new();
+        return format!("; the 95 % CI holds both directions, {shows}");
     }
-    let half = (estimate.high - estimate.low) * 50.0;
+    let decimals = usize::from(estimate.high - estimate.low < 0.2);
     let words = context.words();
     let side = |bound: f64| {
         let higher_is_better = context.direction() == Direction::HigherIsBetter;
         let word = if (bound > 1.0) == higher_is_better { words.better } else { words.worse };
-        match bound {
-            bound if bound >= 2.0 => format!("{} times as much ({word})", significant(bound, 2)),
-            bound => {
-                let change = (bound - 1.0).abs() * 100.0;
-                let more = if bound > 1.0 { "higher" } else { "lower" };
-                format!("{} % {more} ({word})", fixed(change, usize::from(half < 10.0)))
-            }
+        if bound >= 2.0 {
+            return format!("{} times as much ({word})", significant(bound, 2));
         }
+        let more = if bound > 1.0 { "higher" } else { "lower" };
+        format!("{} % {more} ({word})", fixed((bound - 1.0).abs() * 100.0, decimals))
     };
-    format!(": the 95 % CI reaches from {} to {}", side(estimate.low), side(estimate.high))
+    format!("; the 95 % CI reaches from {} to {}, {shows}", side(estimate.low), side(estimate.high))
 }
 
 fn needed(context: Context<'_>, n: u32) -> String {
@@ -253,28 +256,20 @@ fn needed(context: Context<'_>, n: u32) -> String {
     format!(" About {n} {what} would probably decide it.")
 }
 
-fn why(context: Context<'_>, reason: NoInference) -> String {
-    let again = if context.blocked() { "blocks" } else { "repetitions" };
+fn why(reason: NoInference) -> &'static str {
     match reason {
-        NoInference::NoDirection => {
-            "the metric has no better direction (say `lower_is_better` or `higher_is_better`)".to_owned()
-        }
-        NoInference::NoValues => "one side has no valid value".to_owned(),
+        NoInference::NoDirection => "the metric has no better direction (say `lower_is_better` or `higher_is_better`)",
+        NoInference::NoValues => "the two sides have no valid values to compare",
         NoInference::SequentialOrder => {
             "all trials of one treatment ran before the next, so drift cannot be told from effect (use `order blocks`)"
-                .to_owned()
         }
-        NoInference::SingleValue => {
-            format!("one value on a side says nothing about the spread (`repeat 5` or more gives {again})")
-        }
-        NoInference::TooFewValues => format!("fewer than three values on a side (`repeat 5` or more gives {again})"),
+        NoInference::SingleValue => "one value on a side says nothing about the spread (use `repeat 5` or more)",
+        NoInference::TooFewValues => "fewer than three values on a side (use `repeat 5` or more)",
         NoInference::WholePlotUnreplicated => {
             "the factor was set up only once per level, so its effect cannot be told from that of setting it up"
-                .to_owned()
         }
         NoInference::ZeroVariance => {
             "all differences are the same number, so there is no error to judge them by (a finer metric is needed)"
-                .to_owned()
         }
     }
 }
@@ -284,7 +279,7 @@ pub(super) fn expectation(declared: &Expectation, design: &Design, finding: &Exp
     let side = |(coefficient, level): (f64, usize)| {
         let name = design.factors.get(declared.factor).and_then(|factor| factor.levels.get(level));
         let name = name.map_or("?", String::as_str);
-        if (coefficient - 1.0).abs() < f64::EPSILON { name.to_owned() } else { format!("{coefficient} * {name}") }
+        if (coefficient - 1.0).abs() < f64::EPSILON { name.to_owned() } else { format!("({coefficient} * {name})") }
     };
     let meaning = match finding.verdict {
         ExpectationVerdict::Failed => "the whole interval is on the wrong side",
@@ -294,16 +289,26 @@ pub(super) fn expectation(declared: &Expectation, design: &Design, finding: &Exp
         ExpectationVerdict::Unsupported => "the estimate is on the wrong side, but the interval holds both",
     };
     let measured = finding.estimate.map_or_else(String::new, |estimate| {
-        let decimals = decimals(Scale::Ratio, estimate);
-        let quotient = code(&format!("({}) / ({})", side(declared.left), side(declared.right)));
+        let decimals = decimals(finding.scale, estimate);
+        let sign = match finding.scale {
+            Scale::Difference => "-",
+            Scale::Ratio => "/",
+        };
+        let measured = code(&format!("{} {sign} {}", side(declared.left), side(declared.right)));
         format!(
-            "; {quotient} = {} (95 % CI {} to {})",
+            "; {measured} is {} (95 % CI {} to {})",
             fixed(estimate.value, decimals),
             fixed(estimate.low, decimals),
             fixed(estimate.high, decimals)
         )
     });
-    format!("{}{meaning}{measured}", held(&finding.within))
+    let margin = match (declared.operator, finding.margin) {
+        (Relation::Equal | Relation::NotEqual, Some(margin)) => {
+            format!(" (judged by the margin of ±{})", percent(margin))
+        }
+        _ => String::new(),
+    };
+    format!("{}{meaning}{measured}{margin}", held(&finding.within))
 }
 
 /// One word or two for how an expectation fared.

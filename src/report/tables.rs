@@ -145,7 +145,7 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
     columns.extend([">effect", ">95 % CI", ">n", ">p"]);
     columns.extend(with_holm.then_some(">Holm p"));
     columns.extend([">exact p", "verdict"]);
-    columns.extend(with_flags.then_some("doubts"));
+    columns.extend(with_flags.then_some("notes"));
     Some(Table::new(&columns, rows))
 }
 
@@ -185,6 +185,7 @@ fn short_flag(flag: crate::analysis::Flag) -> &'static str {
     match flag {
         crate::analysis::Flag::HangsOnOneRun { .. } => "hangs on one run",
         crate::analysis::Flag::ModelBasedOnly => "model-based only",
+        crate::analysis::Flag::WithinMargin => "different, but within the margin",
     }
 }
 

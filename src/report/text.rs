@@ -18,8 +18,13 @@ pub(super) fn inline(text: &str) -> String {
         let marked = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '~' | '$' => true,
             '_' => !inside_word,
-            '#' | '-' | '+' | '=' => index == 0,
-            '.' | ')' => index > 0 && characters[..index].iter().all(char::is_ascii_digit),
+            '#' | '-' | '+' | '=' => {
+                index == 0 && characters.get(1).is_none_or(|next| *next == ' ' || *next == character)
+            }
+            '.' | ')' => {
+                let number = index > 0 && characters[..index].iter().all(char::is_ascii_digit);
+                number && characters.get(index + 1).is_none_or(|next| *next == ' ')
+            }
             _ => false,
         };
         if marked {
@@ -152,6 +157,7 @@ mod tests {
         );
         assert_eq!(inline("- 1"), "\\- 1");
         assert_eq!(inline("12. x"), "12\\. x");
+        assert_eq!(inline("6.1.0 #1"), "6.1.0 #1");
         assert_eq!(inline("evil\u{202e}txt"), "evil\u{fffd}txt");
         assert_eq!(code("a`b``c"), "```a`b``c```");
         assert_eq!(code("`a"), "`` `a ``");

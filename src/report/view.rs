@@ -33,8 +33,6 @@ pub struct View {
     pub metrics: Vec<MetricView>,
     /// All comparisons.
     pub comparisons: Option<Table>,
-    /// Doubts about single verdicts, as whole sentences.
-    pub flags: Vec<String>,
     /// Whether settings were in force.
     pub treatment_check: CheckView,
     /// Trials outside the analysis.

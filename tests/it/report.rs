@@ -1,1 +1,734 @@
-//! report
+//! Reports of hand-made findings: every verdict, every doubt, large hosts and hostile names.
+
+use std::collections::BTreeMap;
+
+use insta::{assert_snapshot, glob};
+use irqlab::analysis::{
+    Cell, ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Findings, Flag,
+    InvalidTrial, IrqLanding, Method, MetricFindings, NoInference, Scale, Summary, TreatmentCheck, TrialCounts,
+    Verdict, Warning,
+};
+use irqlab::cpu_set::{CpuSet, Irq};
+use irqlab::recording::facts::CpuTopology;
+use irqlab::recording::{
+    Comparison, CpuTimes, Design, Direction, End, Expectation, Factor, Fault, Header, HostFacts, IrqList, MaskGroup,
+    MaskReadings, Metric, MetricExpr, PlannedTrial, ProcessPlan, Protocol, Recording, Relation, RunnerCost, Treatment,
+    Trial,
+};
+use irqlab::report::{self, Template};
+
+const SOURCE: &str = "experiment quickstart {\n  vary placement { one_cpu { } two_cpus { } }\n}\n";
+
+/// Snapshots of this file lie in `tests/snapshots/` under names that begin with `report_`.
+fn snapshots() -> insta::internals::SettingsBindDropGuard {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind_to_scope()
+}
+
+fn cpus(list: &str) -> CpuSet {
+    CpuSet::parse_list(list).unwrap()
+}
+
+fn names(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn host(online: &str) -> HostFacts {
+    let online = cpus(online);
+    let cpus = online.iter().map(|cpu| CpuTopology {
+        cpu,
+        package: 0,
+        core: cpu.0,
+        node: 0,
+        siblings: CpuSet::single(cpu),
+        cache: online.clone(),
+        hotpluggable: cpu.0 > 0,
+    });
+    let mut host = HostFacts {
+        architecture: Some("x86_64".to_owned()),
+        kernel_release: Some("6.1.0-18-amd64".to_owned()),
+        kernel_version: Some("#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01)".to_owned()),
+        command_line: Some("root=/dev/vda1 ro quiet".to_owned()),
+        cpu_model: Some("Intel(R) Xeon(R) CPU @ 2.20GHz".to_owned()),
+        cpu_mhz: Some(2199.998),
+        clocksource: Some("tsc".to_owned()),
+        memory_bytes: Some(8_331_476_992),
+        virtualisation: Some("kvm".to_owned()),
+        default_affinity: Some(online.clone()),
+        governors: BTreeMap::from([(0, "performance".to_owned()), (1, "performance".to_owned())]),
+        mitigations: BTreeMap::from([
+            ("l1tf".to_owned(), "Not affected".to_owned()),
+            ("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned()),
+        ]),
+        irq_writable: true,
+        nmi_watchdog: Some(false),
+        ..HostFacts::default()
+    };
+    host.topology.cpus = cpus.collect();
+    host.topology.possible = online.clone();
+    host.topology.online = online;
+    host
+}
+
+fn treatment(name: &str, levels: [usize; 2], settings: &[&str]) -> Treatment {
+    Treatment {
+        name: name.to_owned(),
+        levels: levels.to_vec(),
+        control: 0,
+        settings: names(settings),
+        routes: vec![MaskGroup { mask: cpus("0"), irqs: IrqList(vec![Irq(24), Irq(25)]) }],
+        workloads: vec![ProcessPlan {
+            name: "loop".to_owned(),
+            command: "ipc kind=pipe for=500ms".to_owned(),
+            cpus: Some(if levels[0] == 0 { cpus("1") } else { cpus("0-1") }),
+            instances: 1,
+        }],
+        backgrounds: Vec::new(),
+    }
+}
+
+fn design() -> Design {
+    let factor =
+        |name: &str, levels: &[&str]| Factor { name: name.to_owned(), levels: names(levels), hard_to_change: false };
+    let comparison = |factor, base| Comparison {
+        factor,
+        base,
+        metrics: names(&["loop.rate"]),
+        margin: Some(0.02),
+        within: Vec::new(),
+    };
+    Design {
+        name: "quickstart".to_owned(),
+        title: "One CPU or two, and who takes the interrupts".to_owned(),
+        question: Some("Does a pipe run faster on one CPU than across two, and do interrupts matter?".to_owned()),
+        source: None,
+        params: vec![("loops".to_owned(), "500ms".to_owned(), true)],
+        factors: vec![factor("placement", &["one_cpu", "two_cpus"]), factor("routing", &["cpu0", "all"])],
+        treatments: vec![
+            treatment("placement=one_cpu, routing=cpu0", [0, 0], &["irq 24-25 -> cpu 0", "service irqbalance stopped"]),
+            treatment(
+                "placement=one_cpu, routing=all",
+                [0, 1],
+                &["irq 24-25 -> cpu 0-1", "service irqbalance stopped"],
+            ),
+            treatment(
+                "placement=two_cpus, routing=cpu0",
+                [1, 0],
+                &["irq 24-25 -> cpu 0", "service irqbalance stopped"],
+            ),
+            treatment(
+                "placement=two_cpus, routing=all",
+                [1, 1],
+                &["irq 24-25 -> cpu 0-1", "service irqbalance stopped"],
+            ),
+        ],
+        metrics: vec![Metric {
+            id: "loop.rate".to_owned(),
+            label: "loop.rate".to_owned(),
+            unit: "loops/s".to_owned(),
+            direction: Direction::HigherIsBetter,
+            expr: MetricExpr::Metric("loop.rate".to_owned()),
+        }],
+        comparisons: vec![comparison(0, 0), comparison(1, 0)],
+        expectations: vec![Expectation {
+            metric: "loop.rate".to_owned(),
+            factor: 0,
+            left: (1.0, 1),
+            operator: Relation::LessOrEqual,
+            right: (0.9, 0),
+            within: Vec::new(),
+            text: "expect loop.rate: two_cpus <= 0.9 * one_cpu".to_owned(),
+            place: "/home/somebody/experiments/quickstart.exp:14".to_owned(),
+        }],
+        protocol: Protocol {
+            blocks: 8,
+            warmup: 1,
+            order: "blocks".to_owned(),
+            seed: 7,
+            order_version: 1,
+            settle_ms: 200,
+            timeout_ms: 300_000,
+            retries: 2,
+        },
+        layout: "default".to_owned(),
+        template: None,
+        template_text: None,
+    }
+}
+
+fn trial(sequence: u32, block: u32, treatment: usize) -> Trial {
+    Trial {
+        number: sequence,
+        attempt: 0,
+        sequence,
+        block,
+        treatment,
+        started_at: "2025-03-01T10:00:00Z".to_owned(),
+        duration_ns: 500_000_000,
+        faults: Vec::new(),
+        processes: Vec::new(),
+        backgrounds: Vec::new(),
+        cpu_times: CpuTimes::default(),
+        interrupts: Vec::new(),
+        softirqs: Vec::new(),
+        masks: MaskReadings::default(),
+        settings: Vec::new(),
+        runner: RunnerCost::default(),
+    }
+}
+
+fn recording() -> Recording {
+    let mut trials = Vec::new();
+    let mut order = Vec::new();
+    for block in 0..=8_u32 {
+        for step in 0..4_u32 {
+            let (number, treatment) = (block * 4 + step, ((block * 3 + step * 5) % 4) as usize);
+            trials.push(trial(number, block, treatment));
+            order.push(PlannedTrial { number, block, treatment });
+        }
+    }
+    Recording {
+        header: Header {
+            format: 1,
+            tool_version: "0.1.0".to_owned(),
+            started_at: "2025-03-01T10:00:00Z".to_owned(),
+            sources: vec![("/home/somebody/experiments/quickstart.exp".to_owned(), SOURCE.to_owned())],
+            design: design(),
+            order,
+            host: host("0-1"),
+        },
+        trials,
+        resumed: Vec::new(),
+        end: Some(End {
+            at: "2025-03-01T10:01:12Z".to_owned(),
+            reason: "complete".to_owned(),
+            restored: 12,
+            not_restored: Vec::new(),
+            remarks: Vec::new(),
+        }),
+        notes: Vec::new(),
+        length: 0,
+    }
+}
+
+fn cell(treatment: usize, values: &[f64]) -> Cell {
+    let n = values.len() as f64;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let mean = values.iter().sum::<f64>() / n;
+    let sd =
+        (values.len() > 1).then(|| (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt());
+    let summary = Summary {
+        n: values.len(),
+        low: sorted[0],
+        high: sorted[sorted.len() - 1],
+        mean,
+        median: f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]),
+        geometric_mean: Some((values.iter().map(|value| value.ln()).sum::<f64>() / n).exp()),
+        sd,
+        cv: sd.map(|sd| sd / mean),
+    };
+    Cell { treatment, values: (1..).zip(values.iter().copied()).collect(), summary: Some(summary) }
+}
+
+fn finding(comparison: usize, verdict: Verdict) -> ComparisonFinding {
+    let (factor, level, base) =
+        if comparison == 0 { ("placement", "two_cpus", "one_cpu") } else { ("routing", "all", "cpu0") };
+    let averaged = if comparison == 0 { "routing" } else { "placement" };
+    ComparisonFinding {
+        comparison,
+        metric: "loop.rate".to_owned(),
+        factor: factor.to_owned(),
+        level: level.to_owned(),
+        base: base.to_owned(),
+        within: Vec::new(),
+        averaged_over: names(&[averaged]),
+        n: (8, 8),
+        estimate: None,
+        point: None,
+        scale: Scale::Ratio,
+        p: None,
+        p_holm: None,
+        exact: None,
+        margin: Some(0.02),
+        verdict,
+        flags: Vec::new(),
+        needed_n: None,
+    }
+}
+
+/// Fills in what inference gives.
+fn with(mut finding: ComparisonFinding, (value, low, high): (f64, f64, f64), p: f64, exact: f64) -> ComparisonFinding {
+    finding.estimate = Some(Estimate { value, low, high, method: Method::PairedT });
+    finding.point = Some(value);
+    finding.p = Some(p);
+    finding.p_holm = Some((p * 2.0).min(1.0));
+    finding.exact = Some(ExactTest { kind: ExactKind::SignFlip, p: exact, min_p: 0.007_812_5 });
+    finding
+}
+
+fn check(treatment: usize, by_cpu: &[(u32, u64)], asked: u64) -> TreatmentCheck {
+    let interrupts = by_cpu.iter().map(|(_, count)| count).sum();
+    TreatmentCheck {
+        treatment,
+        trials: 8,
+        interrupts,
+        on_asked_cpus: asked,
+        active_irqs: (2, 2),
+        by_cpu: by_cpu.to_vec(),
+        all_by_cpu: by_cpu.iter().map(|(cpu, count)| (*cpu, count + 40)).collect(),
+        softirqs_by_cpu: by_cpu.iter().map(|(cpu, count)| (*cpu, count * 3)).collect(),
+        irqs: vec![IrqLanding {
+            label: "24".to_owned(),
+            description: "PCI-MSI-0000:00:04.0 0-edge virtio1-input.0".to_owned(),
+            asked: cpus("0"),
+            by_cpu: by_cpu.to_vec(),
+        }],
+        trials_with_foreign_masks: 0,
+    }
+}
+
+fn findings() -> Findings {
+    let large =
+        with(finding(0, Verdict::Slower { beyond_margin: true }), (0.3121, 0.2923, 0.3332), 3.1e-9, 0.007_812_5);
+    let mut none = with(finding(1, Verdict::Inconclusive), (0.9951, 0.9703, 1.0206), 0.651, 0.6563);
+    none.needed_n = Some(14);
+    Findings {
+        metrics: vec![MetricFindings {
+            id: "loop.rate".to_owned(),
+            label: "loop.rate".to_owned(),
+            unit: "loops/s".to_owned(),
+            direction: Direction::HigherIsBetter,
+            cells: vec![
+                cell(0, &[412_345.1, 409_876.2, 411_111.3, 415_000.4, 407_654.5, 413_210.6, 410_000.7, 411_999.8]),
+                cell(1, &[410_345.1, 411_876.2, 409_111.3, 412_000.4, 409_654.5, 412_210.6, 411_000.7, 408_999.8]),
+                cell(2, &[128_345.1, 129_876.2, 127_111.3, 131_000.4, 126_654.5, 130_210.6, 128_000.7, 127_999.8]),
+                cell(3, &[127_345.1, 128_876.2, 126_111.3, 130_000.4, 127_654.5, 129_210.6, 127_000.7, 126_999.8]),
+            ],
+        }],
+        comparisons: vec![large, none],
+        expectations: vec![ExpectationFinding {
+            expectation: 0,
+            within: Vec::new(),
+            estimate: Some(Estimate { value: 0.3468, low: 0.3248, high: 0.3702, method: Method::PairedT }),
+            scale: Scale::Ratio,
+            margin: None,
+            verdict: ExpectationVerdict::Held,
+        }],
+        treatment_checks: vec![
+            check(0, &[(0, 1204)], 1204),
+            check(1, &[(0, 610), (1, 633)], 1243),
+            check(2, &[(0, 1190), (1, 2)], 1190),
+            check(3, &[(0, 640), (1, 612)], 1252),
+        ],
+        invalid_trials: Vec::new(),
+        counts: TrialCounts { planned: 32, recorded: 32, valid: 32, warmup: 4 },
+        warnings: Vec::new(),
+    }
+}
+
+fn markdown(recording: &Recording, findings: &Findings) -> String {
+    report::markdown(recording, findings).unwrap()
+}
+
+/// The verdict lines alone.
+fn sentences(recording: &Recording, findings: &Findings) -> String {
+    let groups = report::view(recording, findings).verdicts;
+    groups.into_iter().flat_map(|group| group.sentences).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_full_report_reads_as_a_page() {
+    let _snapshots = snapshots();
+    assert_snapshot!("report_full", markdown(&recording(), &findings()));
+}
+
+#[test]
+fn each_verdict_says_what_the_finding_says_and_no_more() {
+    let _snapshots = snapshots();
+    let mut recording = recording();
+    let mut findings = findings();
+    let flagged = |mut finding: ComparisonFinding, flags: &[Flag]| {
+        finding.flags = flags.to_vec();
+        finding
+    };
+    let mut few = with(finding(0, Verdict::Faster { beyond_margin: false }), (1.023, 1.004, 1.042), 0.021, 0.25);
+    few.n = (3, 3);
+    few.exact = Some(ExactTest { kind: ExactKind::SignFlip, p: 0.25, min_p: 0.25 });
+    let mut unblocked = with(finding(0, Verdict::Inconclusive), (1.0233, 0.957, 1.093), 0.29, 0.1);
+    unblocked.estimate = unblocked.estimate.map(|estimate| Estimate { method: Method::WelchT, ..estimate });
+    unblocked.n = (3, 4);
+    unblocked.exact = Some(ExactTest { kind: ExactKind::MannWhitney, p: 0.1, min_p: 0.1 });
+    unblocked.margin = None;
+    let mut corrected = with(finding(1, Verdict::Inconclusive), (1.012, 1.001, 1.0234), 0.0304, 0.0469);
+    corrected.within = vec![("ipc".to_owned(), "pipe".to_owned())];
+    let mut difference =
+        with(finding(1, Verdict::Faster { beyond_margin: false }), (-1.25, -2.01, -0.49), 0.0021, 0.0078);
+    difference.scale = Scale::Difference;
+    difference.margin = None;
+    let mut wide = with(finding(1, Verdict::Inconclusive), (1.9, 0.31, 11.8), 0.4, 0.5);
+    wide.margin = None;
+    let single = |reason, point| {
+        let mut finding = finding(0, Verdict::NoInference(reason));
+        finding.point = point;
+        finding.n = (1, 1);
+        finding
+    };
+    findings.comparisons = vec![
+        flagged(few, &[Flag::ModelBasedOnly, Flag::HangsOnOneRun { block: 3 }]),
+        with(finding(0, Verdict::Slower { beyond_margin: false }), (0.9701, 0.9511, 0.9895), 0.006, 0.0156),
+        flagged(with(finding(1, Verdict::Equivalent), (1.0031, 0.9951, 1.0112), 0.4, 0.41), &[Flag::WithinMargin]),
+        unblocked,
+        corrected,
+        difference,
+        wide,
+        single(NoInference::SingleValue, Some(1.0074)),
+        single(NoInference::SequentialOrder, Some(0.98)),
+        single(NoInference::NoValues, None),
+        single(NoInference::NoDirection, Some(1.1)),
+        single(NoInference::TooFewValues, Some(1.1)),
+        single(NoInference::WholePlotUnreplicated, Some(1.1)),
+        single(NoInference::ZeroVariance, Some(1.0)),
+    ];
+    recording.header.design.comparisons[1].margin = None;
+    // Below the number of findings that are folded, so that each is said in full.
+    let mut text = String::new();
+    for finding in findings.comparisons.clone() {
+        let one = Findings { comparisons: vec![finding], ..findings.clone() };
+        text.push_str(
+            &sentences(&recording, &one).replace("No finding: nothing was measured for this comparison.", ""),
+        );
+        text = format!("{}\n", text.trim());
+    }
+    assert_snapshot!("report_verdicts", text);
+}
+
+#[test]
+fn a_metric_that_is_no_speed_is_better_or_worse_and_never_faster() {
+    let mut findings = findings();
+    for (id, unit, direction, expected) in [
+        ("primes.max_rss", "KiB", Direction::LowerIsBetter, "worse"),
+        ("primes.user", "s", Direction::LowerIsBetter, "worse"),
+        ("host.idle", "%", Direction::HigherIsBetter, "worse"),
+        ("primes.real", "s", Direction::LowerIsBetter, "slower"),
+        ("loop.rate", "loops/s", Direction::HigherIsBetter, "slower"),
+    ] {
+        id.clone_into(&mut findings.metrics[0].id);
+        unit.clone_into(&mut findings.metrics[0].unit);
+        findings.metrics[0].direction = direction;
+        id.clone_into(&mut findings.comparisons[0].metric);
+        let text = sentences(&recording(), &findings);
+        assert!(text.contains(&format!("`two_cpus` is {expected} than `one_cpu`")), "{id}: {text}");
+    }
+}
+
+#[test]
+fn bounds_of_a_metric_where_less_is_better_are_named_the_right_way_round() {
+    let mut findings = findings();
+    findings.metrics[0].direction = Direction::LowerIsBetter;
+    let text = sentences(&recording(), &findings);
+    assert!(text.contains("from 3.0 % lower (faster) to 2.1 % higher (slower)"), "{text}");
+}
+
+#[test]
+fn many_comparisons_are_folded_but_no_decided_one_is_hidden() {
+    let mut findings = findings();
+    let (decided, undecided) =
+        (findings.comparisons[0].clone(), ComparisonFinding { comparison: 0, ..findings.comparisons[1].clone() });
+    findings.comparisons = vec![undecided; 20];
+    findings.comparisons.push(decided);
+    let text = sentences(&recording(), &findings);
+    assert!(text.contains("**`two_cpus` is slower than `one_cpu`**"), "{text}");
+    assert!(text.contains("**Inconclusive** in 20 further comparisons"), "{text}");
+}
+
+#[test]
+fn invalid_trials_warnings_and_a_host_left_changed_are_loud() {
+    let _snapshots = snapshots();
+    let (mut recording, mut findings) = (recording(), findings());
+    recording.end = Some(End {
+        at: "2025-03-01T10:00:50Z".to_owned(),
+        reason: "interrupted by SIGINT".to_owned(),
+        restored: 3,
+        not_restored: names(&["irq 24: EIO: the interrupt is gone"]),
+        remarks: names(&["irq 25: foreign change 3 -> 1 overwritten"]),
+    });
+    recording.notes = names(&["line 40 is cut short and was left out"]);
+    recording.trials[9].faults = vec![Fault::TreatmentNotInForce { detail: "irq 24 landed on 1".to_owned() }];
+    let process = || "loop".to_owned();
+    let faults = vec![
+        Fault::BackgroundFailed { process: process(), detail: "never ready".to_owned() },
+        Fault::CpusChanged { before: cpus("0-1"), after: cpus("0") },
+        Fault::ExitStatus { process: process(), status: 3, output: "no | disk\n".to_owned() },
+        Fault::Interrupted { signal: "SIGINT".to_owned() },
+        Fault::MaskRewritten { irqs: IrqList(vec![Irq(24), Irq(25)]), asked: cpus("0"), found: cpus("0-1") },
+        Fault::OutputNotParsed { process: process(), metric: "rate".to_owned(), detail: "no match".to_owned() },
+        Fault::SettingRefused { setting: "irq 24 -> cpu 0".to_owned(), detail: "EIO (managed)".to_owned() },
+        Fault::Signal { process: process(), signal: "SIGSEGV".to_owned() },
+        Fault::StartFailed { process: process(), detail: "ENOENT".to_owned() },
+        Fault::TimedOut { process: process(), limit_ms: 300_000 },
+    ];
+    findings.invalid_trials = vec![
+        InvalidTrial {
+            number: 9,
+            block: 2,
+            attempt: 0,
+            treatment: 3,
+            faults: vec![Fault::TreatmentNotInForce { detail: "irq 24 landed on 1".to_owned() }],
+        },
+        InvalidTrial { number: 9, block: 2, attempt: 1, treatment: 3, faults },
+    ];
+    findings.counts = TrialCounts { planned: 32, recorded: 33, valid: 31, warmup: 4 };
+    let metric = || "loop.rate".to_owned();
+    findings.warnings = vec![
+        Warning::NotComplete { reason: "interrupted by SIGINT".to_owned() },
+        Warning::NotRestored { what: names(&["irq 24: EIO: the interrupt is gone"]) },
+        Warning::IncompleteBlocks { blocks: vec![2, 3, 7] },
+        Warning::InterruptsElsewhere { treatment: 2, share: 0.0017 },
+        Warning::NoInterrupts { treatment: 1 },
+        Warning::Drift { metric: metric(), percent_per_run: -0.213, p: 0.0004 },
+        Warning::FirstBlock { metric: metric(), ratio: 0.941, p: 0.012 },
+        Warning::Outlier { metric: metric(), treatment: 0, block: 4, value: 300_000.0, p: 0.003 },
+        Warning::HostChanged { what: names(&["kernel release 6.1 -> 6.2"]) },
+        Warning::NoVariation { metric: metric(), treatment: 3 },
+        Warning::ExactCannotReach { blocks: 5, comparisons: 2, min_p: 0.0625 },
+        Warning::RunnerOnMeasuredCpus { cpus: cpus("0-1") },
+        Warning::ControlDiffers { metric: metric(), treatment: 0, copy: 1, ratio: 1.08, p: 0.002 },
+    ];
+    let text = markdown(&recording, &findings);
+    assert!(text.contains("> ⚠ **The host was not put back as it was**: irq 24: EIO"), "{text}");
+    assert_eq!(text.matches("> ⚠").count(), 2, "one alarm per fact: {text}");
+    assert_snapshot!("report_faults_and_warnings", text);
+}
+
+#[test]
+fn a_recording_that_was_cut_off_says_so_first() {
+    let mut recording = recording();
+    recording.end = None;
+    let text = markdown(&recording, &findings());
+    assert!(text.lines().nth(2).unwrap().contains("The recording has no end"), "{text}");
+    assert!(!text.contains("was put back:"), "{text}");
+}
+
+#[test]
+fn a_host_with_256_cpus_keeps_tables_narrow_and_loses_no_interrupt() {
+    let _snapshots = snapshots();
+    let (mut recording, mut findings) = (recording(), findings());
+    recording.header.host = host("0-255");
+    for check in &mut findings.treatment_checks {
+        check.by_cpu = (0..256).map(|cpu| (cpu, u64::from(cpu) * 3)).collect();
+        check.all_by_cpu = check.by_cpu.clone();
+        check.softirqs_by_cpu = check.by_cpu.clone();
+        check.interrupts = 97_920;
+        check.on_asked_cpus = 97_919;
+        check.active_irqs = (300, 300);
+        check.irqs = (0..300_u32)
+            .map(|irq| IrqLanding {
+                label: (irq + 24).to_string(),
+                description: "IR-PCI-MSI 1048576-edge mlx5_comp".to_owned(),
+                asked: cpus("0-127"),
+                by_cpu: (0..256).map(|cpu| (cpu, u64::from(irq) + 1)).collect(),
+            })
+            .collect();
+    }
+    let text = markdown(&recording, &findings);
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest < 400, "{widest}");
+    let view = report::view(&recording, &findings);
+    let table = view.treatment_check.by_cpu.unwrap();
+    let row = &table.rows[0];
+    let sum: u64 = row[1..row.len() - 1].iter().map(|count| count.parse::<u64>().unwrap()).sum();
+    assert_eq!(sum, 97_920);
+    assert_eq!(row.last().unwrap(), "97920");
+    assert_snapshot!(
+        "report_cpus_256",
+        format!("{}\n\n{}", table.markdown, view.treatment_check.irqs.unwrap().markdown)
+    );
+    assert!(text.contains("over 99.9 % of 391680 interrupts"), "{text}");
+}
+
+#[test]
+fn hostile_names_neither_break_tables_nor_reach_the_terminal() {
+    let _snapshots = snapshots();
+    let (mut recording, mut findings) = (recording(), findings());
+    let evil = "a|b`c`\n## d \u{1b}[2J<script>alert(1)</script> [x](http://e) *z* \u{202e}gnp";
+    evil.clone_into(&mut recording.header.design.title);
+    recording.header.design.question = Some(evil.to_owned());
+    evil.clone_into(&mut recording.header.design.treatments[0].name);
+    recording.header.design.treatments[0].settings = names(&[evil, "x".repeat(5000).as_str()]);
+    recording.header.sources[0].1 = format!("# ```\n````\n{evil}\n");
+    recording.header.host.cpu_model = Some(evil.to_owned());
+    recording.header.design.params = vec![("p".to_owned(), "$(rm -rf ~) 'q'".to_owned(), true)];
+    evil.clone_into(&mut findings.metrics[0].label);
+    evil.clone_into(&mut findings.metrics[0].unit);
+    evil.clone_into(&mut findings.treatment_checks[0].irqs[0].description);
+    evil.clone_into(&mut findings.comparisons[0].level);
+    let text = markdown(&recording, &findings);
+    let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!text.contains(bad), "{text}");
+    let prose: Vec<&str> = text.split("`````").next().unwrap().lines().collect();
+    assert!(!prose.iter().any(|line| line.starts_with("## d")), "{text}");
+    for lines in prose.windows(2).filter(|lines| lines[0].starts_with("| ") && lines[1].starts_with("| ")) {
+        assert_eq!(cells(lines[0]), cells(lines[1]), "{lines:?}");
+    }
+    assert!(text.contains("--set 'p=$(rm -rf ~) '\\''q'\\'''"), "{text}");
+    assert_snapshot!("report_hostile", text);
+}
+
+/// Cells of a table line: pipes without a backslash in front.
+fn cells(line: &str) -> usize {
+    line.replace("\\\\", "").replace("\\|", "").matches('|').count()
+}
+
+#[test]
+fn low_high_average_has_the_old_tables_with_the_compared_factor_inside() {
+    let _snapshots = snapshots();
+    let (mut recording, mut findings) = (recording(), findings());
+    let design = &mut recording.header.design;
+    "low_high_average".clone_into(&mut design.layout);
+    design.comparisons.truncate(1);
+    let mut per_mhz = findings.metrics[0].clone();
+    "loop.rate / host.mhz".clone_into(&mut per_mhz.id);
+    "avg/MHz".clone_into(&mut per_mhz.label);
+    for cell_of in &mut per_mhz.cells {
+        let values: Vec<f64> = cell_of.values.iter().map(|(_, value)| value / 2199.998).collect();
+        *cell_of = cell(cell_of.treatment, &values);
+    }
+    findings.metrics.push(per_mhz);
+    let view = report::view(&recording, &findings);
+    assert!(view.metrics[1].low_high_average.is_none());
+    assert_snapshot!(
+        "report_low_high_average",
+        report::render(&view, None).unwrap().split("## Results").next().unwrap()
+    );
+}
+
+#[test]
+fn published_numbers_claim_nothing_about_this_host() {
+    let (mut recording, mut findings) = (recording(), findings());
+    recording.header.design.source = Some("linux-smp list, 2001".to_owned());
+    recording.end = None;
+    recording.trials.clear();
+    findings.treatment_checks.clear();
+    let text = markdown(&recording, &findings);
+    for word in ["Xeon", "put back", "Treatment check", "no end", "6.1.0", "irqlab run"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+    assert!(text.contains("Numbers published by linux-smp list, 2001"), "{text}");
+}
+
+#[test]
+fn users_templates_render_or_say_what_is_wrong_and_where() {
+    let _snapshots = snapshots();
+    let view = report::view(&recording(), &findings());
+    glob!("../cases/report", "*.md.j2", |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let rendered = report::render(&view, Some(Template { name, text: &text }));
+        match &rendered {
+            Ok(_) => assert!(name.starts_with("good_"), "{name} should be refused"),
+            Err(error) => assert!(name.starts_with("err_"), "{name}: {error}"),
+        }
+        assert_snapshot!("report_template", rendered.unwrap_or_else(|error| error.to_string()));
+    });
+}
+
+#[test]
+fn the_recordings_own_template_is_used_and_its_absence_is_an_error() {
+    let (mut recording, findings) = (recording(), findings());
+    recording.header.design.template = Some("mine.md.j2".to_owned());
+    let error = report::markdown(&recording, &findings).unwrap_err().to_string();
+    assert!(error.contains("`mine.md.j2`: its text is not in the recording"), "{error}");
+    recording.header.design.template_text = Some("{{ name }}".to_owned());
+    assert_eq!(markdown(&recording, &findings), "`quickstart`\n");
+}
+
+#[test]
+fn no_absolute_path_of_the_author_is_in_a_report() {
+    let text = markdown(&recording(), &findings());
+    assert!(!text.contains("/home/somebody"), "{text}");
+    assert!(text.contains("`quickstart.exp:14`") && text.contains("irqlab run quickstart.exp --only"), "{text}");
+}
+
+#[test]
+fn the_index_lists_experiments_by_folder_whatever_order_they_come_in() {
+    let _snapshots = snapshots();
+    let (recording, findings) = (recording(), findings());
+    let mut left_changed = recording.clone();
+    left_changed.end.as_mut().unwrap().not_restored = names(&["irq 24"]);
+    let mut published = recording.clone();
+    published.header.design.source = Some("a list".to_owned());
+    let mut entries = vec![
+        report::index_entry("quickstart", &recording, &findings),
+        report::index_entry("odd name|x", &left_changed, &findings),
+        report::index_entry("compute_2001", &published, &findings),
+    ];
+    let text = report::index(&entries);
+    entries.reverse();
+    assert_eq!(report::index(&entries), text);
+    assert_snapshot!("report_index", text);
+}
+
+#[test]
+fn a_report_is_replaced_whole_and_a_changed_one_is_pointed_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording.jsonl");
+    let missing = report::check(&recording, "x").unwrap_err().to_string();
+    assert!(missing.contains("cannot be read") && missing.contains("irqlab report"), "{missing}");
+    let path = report::write(&recording, "one\ntwo\nthree\n").unwrap();
+    assert_eq!(path, folder.path().join("README.md"));
+    report::check(&recording, "one\ntwo\nthree\n").unwrap();
+    let error = report::check(&recording, "one\n2\nthree\n").unwrap_err().to_string();
+    assert!(error.contains("line 2 is `two`, should be `2`"), "{error}");
+    let error = report::check(&recording, "one\ntwo\nthree\nfour\n").unwrap_err().to_string();
+    assert!(error.contains("line 4 is ``, should be `four`"), "{error}");
+    report::write(&recording, "new\n").unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays behind");
+}
+
+#[test]
+fn a_cpu_without_interrupts_of_its_own_is_not_a_reason_to_fail() {
+    let mut findings = findings();
+    findings.treatment_checks.iter_mut().for_each(|check| {
+        check.by_cpu.clear();
+        check.irqs.clear();
+        check.interrupts = 0;
+        check.on_asked_cpus = 0;
+    });
+    let text = markdown(&recording(), &findings);
+    assert!(text.contains("saw no interrupt while trials ran"), "{text}");
+    assert!(!text.contains("100 % of 0"), "{text}");
+}
+
+#[test]
+fn the_template_reference_names_every_value_and_its_example_renders() {
+    let (mut recording, mut findings) = (recording(), findings());
+    recording.header.design.question = None;
+    findings.invalid_trials = vec![InvalidTrial { number: 1, block: 1, attempt: 0, treatment: 0, faults: Vec::new() }];
+    let reference = include_str!("../../docs/report_template.md");
+    let view = report::view(&recording, &findings);
+    let mut keys = Vec::new();
+    collect_keys(&serde_json::to_value(&view).unwrap(), &mut keys);
+    for key in keys {
+        assert!(reference.contains(&format!("`{key}`")), "docs/report_template.md does not name `{key}`");
+    }
+    let text = reference.split("```jinja\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let rendered = report::render(&view, Some(Template { name: "example.md.j2", text })).unwrap();
+    assert!(rendered.contains("- **`two_cpus` is slower") && rendered.contains("## How to reproduce"), "{rendered}");
+}
+
+fn collect_keys(value: &serde_json::Value, keys: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                keys.push(key.clone());
+                collect_keys(value, keys);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect_keys(value, keys)),
+        _ => {}
+    }
+}
