@@ -98,7 +98,7 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
                 continue;
             }
             let context = context(design, parts.findings, &finding.metric);
-            let text = sentence_case(&comparison(context, finding));
+            let text = comparison(context, finding);
             let doubts: Vec<String> = finding.flags.iter().map(|doubt| flag(context, finding, *doubt)).collect();
             sentences.push(if doubts.is_empty() { text } else { format!("{text} *Note: {}.*", doubts.join("; ")) });
         }
@@ -118,15 +118,6 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
         }
     });
     groups.collect()
-}
-
-/// Begins with a capital letter, also behind the marks of bold text; names in code spans stay as they are.
-fn sentence_case(text: &str) -> String {
-    let start = text.len() - text.trim_start_matches('*').len();
-    let (marks, words) = text.split_at(start);
-    let mut characters = words.chars();
-    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
-    marks.chars().chain(first).chain(characters).collect()
 }
 
 fn expectations(parts: Evidence<'_>) -> Vec<ExpectationView> {

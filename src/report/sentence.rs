@@ -59,7 +59,9 @@ pub(super) fn comparison(context: Context<'_>, finding: &ComparisonFinding) -> S
     let words = context.words();
     let (level, base) = (code(&finding.level), code(&finding.base));
     let metric = context.label(&finding.metric);
-    let within = held(&finding.within);
+    let within = held("With", &finding.within);
+    let (inconclusive, no_verdict) =
+        if within.is_empty() { ("Inconclusive", "No verdict") } else { ("inconclusive", "no verdict") };
     let evidence = format!("{} ({})", described(context, finding), basis(context, finding));
     let margin = finding.margin.map(percent);
     match finding.verdict {
@@ -80,7 +82,7 @@ pub(super) fn comparison(context: Context<'_>, finding: &ComparisonFinding) -> S
             let needed = finding.needed_n.map(|n| needed(context, n)).unwrap_or_default();
             let (effect, basis) = (described(context, finding), basis(context, finding));
             format!(
-                "{within}**inconclusive** for {level} against {base} on {metric}: {effect}{reach} ({basis}).{needed}"
+                "{within}**{inconclusive}** for {level} against {base} on {metric}: {effect}{reach} ({basis}).{needed}"
             )
         }
         Verdict::NoInference(reason) => {
@@ -88,7 +90,7 @@ pub(super) fn comparison(context: Context<'_>, finding: &ComparisonFinding) -> S
                 effect if effect == "-" => String::new(),
                 effect => format!(" For description only: {effect} ({}).", basis(context, finding)),
             };
-            format!("{within}**no verdict** for {level} against {base} on {metric}: {}.{seen}", why(reason))
+            format!("{within}**{no_verdict}** for {level} against {base} on {metric}: {}.{seen}", why(reason))
         }
     }
 }
@@ -172,9 +174,9 @@ pub(super) fn exact(exact: ExactTest) -> String {
 }
 
 /// `With ipc=pipe: ` or nothing.
-fn held(within: &[(String, String)]) -> String {
+fn held(with: &str, within: &[(String, String)]) -> String {
     let levels: Vec<String> = within.iter().map(|(factor, level)| code(&format!("{factor}={level}"))).collect();
-    if levels.is_empty() { String::new() } else { format!("with {}: ", levels.join(", ")) }
+    if levels.is_empty() { String::new() } else { format!("{with} {}: ", levels.join(", ")) }
 }
 
 fn beyond(beyond_margin: bool, margin: Option<&str>) -> String {
@@ -308,7 +310,7 @@ pub(super) fn expectation(declared: &Expectation, design: &Design, finding: &Exp
         }
         _ => String::new(),
     };
-    format!("{}{meaning}{measured}{margin}", held(&finding.within))
+    format!("{}{meaning}{measured}{margin}", held("with", &finding.within))
 }
 
 /// One word or two for how an expectation fared.
