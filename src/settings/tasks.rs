@@ -7,7 +7,8 @@
 //!
 //! Every task moves whose name or whose process's name matches, process 1 and the runner's own parents too. Only the
 //! runner and what descends from it stay: they are what is measured. A task whose CPUs lie in the set already keeps
-//! them. Tasks born under the setting inherit it, so they are looked for when it ends.
+//! them. Tasks born under the setting inherit it, so they are looked for when it ends: children of tasks that were
+//! moved get what their parents had, and nobody else's choice of CPUs is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,8 +73,12 @@ struct Rule<'a> {
 
 impl Rule<'_> {
     fn matches(&self, name: &str, process: &str) -> bool {
-        self.pattern.matches(name) || self.pattern.matches(process)
+        is_match(&self.pattern, name, process)
     }
+}
+
+fn is_match(pattern: &WildMatch, name: &str, process: &str) -> bool {
+    pattern.matches(name) || pattern.matches(process)
 }
 
 /// The tasks settings among changes.
@@ -200,37 +205,42 @@ impl Settings<'_> {
         if let Some(saved) = self.first_of(&task.thing()) {
             return saved;
         }
-        if !self.is_heir(task) {
+        let mut born_under = self.born_under(task).peekable();
+        if born_under.peek().is_none() {
             return task.allowed.clone();
         }
-        // Up the family until somebody's old CPUs are known; an orphan counts as process 1's child.
-        let by_pid: BTreeMap<u32, &Task> =
-            tasks.iter().filter(|task| task.tid == task.pid).map(|task| (task.pid, task)).collect();
-        let mut pid = task.pid;
+        let is_named = |pattern: &str| is_match(&WildMatch::new(pattern), &task.name, &task.process);
+        let is_named = born_under.any(is_named);
+        // Up the family until somebody's old CPUs are known. Who was never moved has no CPUs from us to hand down.
+        let leaders = tasks.iter().filter(|member| member.tid == member.pid);
+        let leaders: BTreeMap<u32, &Task> = leaders.map(|member| (member.pid, member)).collect();
+        let mut pid = if task.tid == task.pid { task.parent } else { task.pid };
         for _ in 0..tasks.len() {
-            match by_pid.get(&pid) {
-                Some(member) if member.id() != task.id() => match self.first_of(&member.thing()) {
-                    Some(saved) => return saved,
-                    None if !self.is_heir(member) => return member.allowed.clone(),
-                    None => pid = member.parent,
-                },
-                Some(member) => pid = member.parent,
-                None => break,
+            let Some(member) = leaders.get(&pid) else { break };
+            if let Some(saved) = self.first_of(&member.thing()) {
+                return saved;
             }
+            if self.born_under(member).next().is_none() {
+                break;
+            }
+            pid = member.parent;
         }
-        let init = by_pid.get(&1).and_then(|init| self.first_of(&init.thing()));
-        let possible = || self.system.read_text("/sys/devices/system/cpu/possible").ok();
-        init.or_else(|| CpuSet::parse_list(&possible()?).ok()).unwrap_or_else(|| task.allowed.clone())
+        // An orphan that has the name: its parent was moved and is gone.
+        let possible = || CpuSet::parse_list(&self.system.read_text("/sys/devices/system/cpu/possible").ok()?).ok();
+        possible().filter(|_| is_named).unwrap_or_else(|| task.allowed.clone())
     }
 
-    /// Whether a task was born under a setting and has its CPUs from it.
-    fn is_heir(&self, task: &Task) -> bool {
-        self.entries.values().any(|entry| match &entry.thing {
-            Thing::Sweep { cpus, since, newest, .. } => {
-                let younger = task.start > *since || task.start == *since && !newest.contains(&task.tid);
-                younger && task.allowed.to_string() == *cpus
+    /// The patterns of the settings that a task was born under and whose CPUs it has: it may have inherited them, or
+    /// chosen them itself.
+    fn born_under(&self, task: &Task) -> impl Iterator<Item = &str> {
+        let Task { tid, start, .. } = *task;
+        let allowed = task.allowed.to_string();
+        self.entries.values().filter_map(move |entry| match &entry.thing {
+            Thing::Sweep { pattern, cpus, since, newest } => {
+                let is_younger = start > *since || start == *since && !newest.contains(&tid);
+                (is_younger && allowed == *cpus).then_some(pattern.as_str())
             }
-            _ => false,
+            _ => None,
         })
     }
 
@@ -248,7 +258,10 @@ impl Settings<'_> {
         for _ in 0..SWEEPS {
             let tasks = scan(self.system)?;
             let exempt = descendants(&tasks, self.system.own_pid());
-            let is_new = |task: &&Task| task.is_movable() && self.is_heir(task) && !seen.contains(&task.id());
+            let is_new = |task: &&Task| {
+                let is_born_under = self.born_under(task).next().is_some();
+                task.is_movable() && is_born_under && !seen.contains(&task.id())
+            };
             let is_ours = |task: &&Task| {
                 let known = self.entries.contains_key(&task.thing().key()) || exempt.contains(&task.pid);
                 !known && !is_covered(changes, &task.name, &task.process)
@@ -344,7 +357,7 @@ pub(super) fn put_back(system: &dyn System, (pid, tid, start): (u32, u32, u64), 
 pub(super) fn census(files: &dyn Files, pattern: &str, cpus: &CpuSet) -> Result<String, SystemError> {
     let pattern = WildMatch::new(pattern);
     let tasks: Vec<Task> = scan(files)?;
-    let tasks = tasks.iter().filter(|task| pattern.matches(&task.name) || pattern.matches(&task.process));
+    let tasks = tasks.iter().filter(|task| is_match(&pattern, &task.name, &task.process));
     let (inside, outside): (Vec<&Task>, Vec<&Task>) = tasks.partition(|task| task.allowed.is_subset(cpus));
     let movable = outside.iter().filter(|task| task.is_movable()).count();
     let fixed = outside.len() - movable;

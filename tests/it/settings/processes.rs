@@ -52,6 +52,18 @@ fn tasks_born_under_a_setting_get_what_they_would_have_inherited() {
 }
 
 #[test]
+fn a_task_that_chose_the_same_cpus_itself_keeps_them() {
+    let (host, folder) = (Scripted::new(), state_dir());
+    let mut settings = open(&host, folder.path());
+    settings.enter(&[tasks("db*", "1")]).unwrap();
+    host.task(Task { tid: 120, parent: 100, start: 300, name: "pinned", mask: "2", ..Task::default() });
+    host.task(Task { tid: 121, parent: 1, start: 300, name: "other", mask: "2", ..Task::default() });
+    host.task(Task { tid: 122, parent: 1, start: 300, name: "db-orphan", mask: "2", ..Task::default() });
+    settings.restore();
+    assert_eq!([120, 121, 122].map(|tid| host.mask_of(tid)), ["2", "2", "f"]);
+}
+
+#[test]
 fn heirs_are_found_from_the_journal_alone() {
     let (host, folder) = (Scripted::new(), state_dir());
     let mut settings = open(&host, folder.path());
