@@ -116,6 +116,12 @@ pub(super) fn verdict(context: Context<'_>, finding: &ComparisonFinding) -> Stri
 /// A doubt that belongs to one verdict.
 pub(super) fn flag(context: Context<'_>, finding: &ComparisonFinding, flag: Flag) -> String {
     match flag {
+        Flag::DependsOn { factor } => {
+            let name = context.design.factors.get(factor).map_or_else(|| "?".to_owned(), |factor| code(&factor.name));
+            format!(
+                "the effect is not the same at each level of {name}, and this average stands for none of them: add `within` {name}"
+            )
+        }
         Flag::HangsOnOneRun { block } => {
             let unit = if context.blocked() { "block" } else { "repetition" };
             format!("hangs on one run: without {unit} {block} the verdict would be another")

@@ -4,7 +4,7 @@ use super::number::{Digits, fixed, p_value};
 use super::sentence::{self, Context};
 use super::text::{Table, code, inline};
 use super::view::MetricView;
-use crate::analysis::{Findings, MetricFindings, Scale};
+use crate::analysis::{Findings, Flag, MetricFindings, Scale};
 use crate::recording::{Design, Direction, Header};
 
 /// Cells with more values than this have them in the recording only.
@@ -181,11 +181,12 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-fn short_flag(flag: crate::analysis::Flag) -> &'static str {
+fn short_flag(flag: Flag) -> &'static str {
     match flag {
-        crate::analysis::Flag::HangsOnOneRun { .. } => "hangs on one run",
-        crate::analysis::Flag::ModelBasedOnly => "model-based only",
-        crate::analysis::Flag::WithinMargin => "different, but within the margin",
+        Flag::DependsOn { .. } => "differs between levels averaged over",
+        Flag::HangsOnOneRun { .. } => "hangs on one run",
+        Flag::ModelBasedOnly => "model-based only",
+        Flag::WithinMargin => "different, but within the margin",
     }
 }
 

@@ -73,7 +73,10 @@ fn each_verdict_says_what_the_finding_says_and_no_more() {
     findings.comparisons = vec![
         flagged(few, &[Flag::ModelBasedOnly, Flag::HangsOnOneRun { block: 3 }]),
         with(finding(0, Verdict::Slower { beyond_margin: false }), (0.9701, 0.9511, 0.9895), 0.006, 0.0156),
-        flagged(with(finding(1, Verdict::Equivalent), (1.0031, 0.9951, 1.0112), 0.4, 0.41), &[Flag::WithinMargin]),
+        flagged(
+            with(finding(1, Verdict::Equivalent), (1.0031, 0.9951, 1.0112), 0.4, 0.41),
+            &[Flag::DependsOn { factor: 0 }, Flag::WithinMargin],
+        ),
         unblocked,
         corrected,
         difference,
