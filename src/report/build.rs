@@ -19,11 +19,12 @@ const ORDER_LINES: usize = 40;
 pub fn view(recording: &Recording, findings: &Findings) -> View {
     let parts = Evidence { recording, findings };
     let design = &parts.recording.header.design;
-    let published = design.source.is_some();
+    let published = published(design);
     View {
         title: inline(&design.title),
         name: code(&design.name),
         question: design.question.as_deref().map(inline),
+        published,
         source: design.source.as_deref().map(inline),
         layout: design.layout.clone(),
         alarms: alarms(parts),
@@ -44,8 +45,13 @@ pub fn view(recording: &Recording, findings: &Findings) -> View {
     }
 }
 
+/// Whether the numbers are somebody's own and nothing was run.
+pub(super) fn published(design: &Design) -> bool {
+    design.source.is_some() || design.protocol.order == "recorded"
+}
+
 fn alarms(parts: Evidence<'_>) -> Vec<String> {
-    if parts.recording.header.design.source.is_some() {
+    if published(&parts.recording.header.design) {
         return Vec::new();
     }
     let mut alarms = Vec::new();
@@ -138,10 +144,11 @@ fn expectations(parts: Evidence<'_>) -> Vec<ExpectationView> {
 fn evidence_line(parts: Evidence<'_>) -> String {
     let design = &parts.recording.header.design;
     let counts = parts.findings.counts;
-    if let Some(source) = &design.source {
+    if published(design) {
+        let by =
+            design.source.as_deref().map_or_else(String::new, |source| format!(" published by {}", inline(source)));
         return format!(
-            "Numbers published by {}; nothing was run here, so nothing of their making is proven.",
-            inline(source)
+            "Numbers{by}, taken from the file; nothing was run here, so nothing of their making is proven."
         );
     }
     let invalid = counts.recorded.saturating_sub(counts.valid);
@@ -163,7 +170,7 @@ fn evidence_line(parts: Evidence<'_>) -> String {
 fn restoration(parts: Evidence<'_>) -> RestorationView {
     let inlined = |texts: &[String]| texts.iter().map(|text| inline(text)).collect::<Vec<_>>();
     let Some(end) = &parts.recording.end else {
-        let summary = if parts.recording.header.design.source.is_some() {
+        let summary = if published(&parts.recording.header.design) {
             "Nothing was run, so there was nothing to put back."
         } else {
             "It is not known whether the host was put back."
@@ -249,7 +256,7 @@ fn processes(design: &Design) -> Option<Table> {
 
 fn protocol(design: &Design) -> Vec<String> {
     let protocol = &design.protocol;
-    if design.source.is_some() {
+    if published(design) {
         return vec!["published numbers: order and conditions of their trials are not known".to_owned()];
     }
     let order = match protocol.order.as_str() {
@@ -354,7 +361,7 @@ fn reproduce(parts: Evidence<'_>) -> ReproduceView {
     let design = &header.design;
     let quote = |word: &str| shell_words::quote(word).into_owned();
     let file = header.sources.first().map_or("experiment.exp", |(path, _)| shown_path(path));
-    let commands = if design.source.is_some() {
+    let commands = if published(design) {
         "irqlab report .".to_owned()
     } else {
         let sets = design.params.iter().filter(|(_, _, replaced)| *replaced);

@@ -80,7 +80,7 @@ fn summary(checks: &[TreatmentCheck]) -> String {
         return format!("The routed IRQs saw no interrupt while trials ran, so routing had nothing to act on. {masks}");
     }
     let landed = share(asked, interrupts);
-    format!("{landed} of {interrupts} interrupts of routed IRQs landed on a CPU their mask allowed. {masks}")
+    format!("Of {interrupts} interrupts of routed IRQs {landed} landed on a CPU their mask allowed. {masks}")
 }
 
 fn by_cpu(

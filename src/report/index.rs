@@ -63,7 +63,7 @@ pub fn index_entry(folder: &str, recording: &Recording, findings: &Findings) -> 
     let parts = Evidence { recording, findings };
     let design = &parts.recording.header.design;
     let host = &parts.recording.header.host;
-    let published = design.source.is_some();
+    let published = super::build::published(design);
     let day = parts.recording.header.started_at.split('T').next().unwrap_or_default().to_owned();
     let counts = parts.findings.counts;
     IndexEntry {

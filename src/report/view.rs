@@ -15,7 +15,9 @@ pub struct View {
     pub name: String,
     /// Question, where one was asked.
     pub question: Option<String>,
-    /// Who published the numbers; `null` when the experiment was run.
+    /// Whether the numbers stand in the file and nothing was run.
+    pub published: bool,
+    /// Who published the numbers.
     pub source: Option<String>,
     /// `default` or `low_high_average`.
     pub layout: String,

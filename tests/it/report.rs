@@ -243,7 +243,7 @@ fn a_host_with_256_cpus_keeps_tables_narrow_and_loses_no_interrupt() {
         "report_cpus_256",
         format!("{}\n\n{}", table.markdown, view.treatment_check.irqs.unwrap().markdown)
     );
-    assert!(text.contains("over 99.9 % of 391680 interrupts"), "{text}");
+    assert!(text.contains("Of 391680 interrupts of routed IRQs over 99.9 % landed"), "{text}");
 }
 
 #[test]
@@ -314,6 +314,10 @@ fn published_numbers_claim_nothing_about_this_host() {
         assert!(!text.contains(word), "{word}: {text}");
     }
     assert!(text.contains("Numbers published by linux-smp list, 2001"), "{text}");
+    recording.header.design.source = None;
+    "recorded".clone_into(&mut recording.header.design.protocol.order);
+    let text = markdown(&recording, &findings);
+    assert!(text.contains("Numbers, taken from the file") && !text.contains("Xeon"), "{text}");
 }
 
 #[test]
@@ -383,6 +387,28 @@ fn a_report_is_replaced_whole_and_a_changed_one_is_pointed_at() {
     assert!(error.contains("line 4 is ``, should be `four`"), "{error}");
     report::write(&recording, "new\n").unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays behind");
+}
+
+#[test]
+fn what_the_analysis_says_of_a_recording_renders_the_same_each_time() {
+    let mut recording = recording();
+    for trial in &mut recording.trials {
+        let value = if trial.treatment < 2 { 410_000.0 } else { 128_000.0 };
+        let noise = f64::from(trial.sequence * 7919 % 1000);
+        trial.processes.push(made::process("loop", "rate", value + noise));
+    }
+    let analyse = || {
+        let end = recording.end.as_ref();
+        irqlab::analysis::analyse(&recording.header, &recording.trials, &recording.resumed, end)
+    };
+    let text = markdown(&recording, &analyse());
+    assert!(text.contains("**`two_cpus` is slower than `one_cpu`** on `loop.rate`, by more than"), "{text}");
+    assert!(text.contains("32 of 32 planned trials are valid, 4 warm-up trials left out"), "{text}");
+    assert_eq!(markdown(&recording, &analyse()), text);
+    recording.trials.truncate(5);
+    recording.end = None;
+    let cut_off = markdown(&recording, &irqlab::analysis::analyse(&recording.header, &recording.trials, &[], None));
+    assert!(cut_off.contains("1 of 32 planned trials") && cut_off.contains("**No verdict**"), "{cut_off}");
 }
 
 #[test]

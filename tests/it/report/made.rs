@@ -10,8 +10,8 @@ use irqlab::cpu_set::{CpuSet, Irq};
 use irqlab::recording::facts::CpuTopology;
 use irqlab::recording::{
     Comparison, CpuTimes, Design, Direction, End, Expectation, Factor, Header, HostFacts, IrqList, MaskGroup,
-    MaskReadings, Metric, MetricExpr, PlannedTrial, ProcessPlan, Protocol, Recording, Relation, RunnerCost, Treatment,
-    Trial,
+    MaskReadings, Metric, MetricExpr, PlannedTrial, ProcessPlan, ProcessRecord, Protocol, Recording, Relation,
+    RunnerCost, Treatment, Trial,
 };
 
 const SOURCE: &str = "experiment quickstart {\n  vary placement { one_cpu { } two_cpus { } }\n}\n";
@@ -165,6 +165,27 @@ pub(super) fn trial(sequence: u32, block: u32, treatment: usize) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+    }
+}
+
+/// A process whose output gave one value.
+pub(super) fn process(name: &str, metric: &str, value: f64) -> ProcessRecord {
+    ProcessRecord {
+        name: name.to_owned(),
+        instance: 0,
+        status: Some(0),
+        signal: None,
+        real_ns: 500_000_000,
+        user_us: 100,
+        sys_us: 100,
+        max_rss_kib: 1024,
+        voluntary_switches: 1,
+        involuntary_switches: 1,
+        minor_faults: 1,
+        major_faults: 0,
+        cpus: cpus("0-1"),
+        values: BTreeMap::from([(metric.to_owned(), value)]),
+        notes: BTreeMap::new(),
     }
 }
 
