@@ -1,8 +1,20 @@
 //! Facts about a host. Text parsers take bytes and know no files; everything is read through [`files::Files`], so a
 //! folder of captured files is a host. Nothing here writes to a host.
 
+mod command_line;
 pub mod counters;
+pub mod devices;
+pub mod facts;
 pub mod files;
 pub mod interrupts;
+mod irqs;
+mod machine;
+mod mounts;
+mod reader;
 pub mod snapshot;
 pub mod stat;
+pub mod tasks;
+mod topology;
+
+pub use facts::read_facts;
+pub use snapshot::{Counters, Snapshot, between};

@@ -27,11 +27,14 @@ pub struct HostFacts {
     pub topology: Topology,
     /// Frequency governor per CPU; CPUs without cpufreq are absent.
     pub governors: BTreeMap<u32, String>,
+    /// Whether CPUs may run above their base frequency: `intel_pstate/no_turbo` or `cpufreq/boost`.
+    pub turbo: Option<bool>,
     /// `/sys/devices/system/clocksource/clocksource0/current_clocksource`
     pub clocksource: Option<String>,
     /// `MemTotal`, bytes.
     pub memory_bytes: Option<u64>,
-    /// The hypervisor where one is found: `kvm`, `xen`, `hyperv`, `firecracker`, `container:…`, or `yes`.
+    /// What is around this kernel, where something is found: `kvm`, `xen`, `hyperv`, `yes` for a hypervisor without a
+    /// name, `container:docker`, `container:docker in kvm`.
     pub virtualisation: Option<String>,
     /// `/sys/devices/system/cpu/vulnerabilities/*`
     pub mitigations: BTreeMap<String, String>,
@@ -163,7 +166,7 @@ pub struct Device {
     pub pci: Option<String>,
     /// Its NUMA node.
     pub node: Option<u32>,
-    /// Its interrupts in queue order (numeric: `rx-10` after `rx-9`).
+    /// Its interrupts that somebody has requested, in queue order (numeric: `rx-10` after `rx-9`).
     pub irqs: Vec<Irq>,
 }
 
