@@ -295,7 +295,7 @@ fn add_line(recording: Option<Recording>, bytes: &[u8], place: &Place<'_>) -> Re
 
 fn read_header(bytes: &[u8], place: &Place<'_>) -> Result<Header, ReadError> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| place.malformed(error))?;
-    let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let format = value.pointer("/header/format").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if format > u64::from(FORMAT) {
         return Err(ReadError::Newer { path: place.path.to_owned(), format });
     }

@@ -23,7 +23,7 @@ pub const FORMAT: u32 = 1;
 
 /// One line of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "line", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one line is in memory at a time")]
 pub enum Line {
     /// First line.
@@ -593,5 +593,21 @@ impl Serialize for Irq {
 impl<'de> Deserialize<'de> for Irq {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         u32::deserialize(deserializer).map(Irq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn facts_with_numbered_maps_survive_a_line() {
+        let mut host = HostFacts { governors: BTreeMap::from([(3, "performance".to_owned())]), ..HostFacts::default() };
+        host.topology.nodes.insert(1, CpuSet::parse_list("0-3").unwrap());
+        let line = Line::Resumed { at: "2026-01-01T00:00:00Z".to_owned(), host: Box::new(host) };
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
     }
 }
