@@ -93,6 +93,8 @@ pub enum Kind {
         expected: Vec<String>,
         /// A word like the one found that could stand here.
         near: Option<String>,
+        /// The form of the whole statement.
+        form: Option<&'static str>,
     },
     /// More operators in one expression than are read.
     TooManyOperators {
@@ -172,18 +174,7 @@ impl Kind {
             Kind::NotExecutedYet { what } => format!("{what} cannot be run by this version of irqlab"),
             Kind::RecordedRowWithoutMetric => "recorded numbers before any metric".to_owned(),
             Kind::RepeatedPart { part } => format!("`{part}` stands twice in one statement"),
-            Kind::Syntax { found, expected, .. } => {
-                let found = found.as_ref().map_or_else(|| "the line ends".to_owned(), |word| format!("found `{word}`"));
-                match expected.as_slice() {
-                    [] if found.starts_with("found") => found.replacen("found", "unexpected", 1),
-                    [] => "the line ends too early".to_owned(),
-                    expected => format!(
-                        "expected {}, {}",
-                        one_of(expected),
-                        found.replacen("the line ends", "but the line ends", 1)
-                    ),
-                }
-            }
+            Kind::Syntax { found, expected, .. } => syntax_message(found.as_deref(), expected),
             Kind::TooManyOperators { limit } => format!("more than {limit} operators in one expression"),
             Kind::UnclosedBracket { bracket } => format!("`{bracket}` is never closed"),
             Kind::UnclosedText => "the closing `\"` is missing".to_owned(),
@@ -230,7 +221,10 @@ impl Kind {
             Kind::Syntax { near: Some(near), .. } | Kind::UnknownStatement { near: Some(near), .. } => {
                 Some(format!("did you mean `{near}`?"))
             }
-            Kind::Syntax { found, expected, near: None } => syntax_help(found.as_deref(), expected),
+            Kind::Syntax { found, expected, near: None, form } => {
+                let form = || form.map(|form| format!("the form is `{form}`"));
+                syntax_help(found.as_deref(), expected).or_else(form)
+            }
             Kind::TooManyOperators { .. } => Some("use a list such as `cpus 0-3,8`, or a pattern".to_owned()),
             Kind::UnclosedBracket { bracket: '{' } => Some("add the `}` where this body ends".to_owned()),
             Kind::UnclosedBracket { .. } => Some("add the `)`".to_owned()),
@@ -250,13 +244,27 @@ impl Kind {
     }
 }
 
+/// The statement must go on.
+pub(crate) const MORE: &str = "more";
+
+fn syntax_message(found: Option<&str>, expected: &[String]) -> String {
+    let goes_on = expected.is_empty() || expected.iter().all(|thing| thing == MORE);
+    match found {
+        None | Some(";" | "}") if goes_on => "the statement ends too early".to_owned(),
+        Some(word) if expected.is_empty() => format!("unexpected `{word}`"),
+        Some(word) if goes_on => format!("a blank is missing before `{word}`"),
+        Some(word) => format!("expected {}, found `{word}`", one_of(expected)),
+        None => format!("expected {}, but the line ends", one_of(expected)),
+    }
+}
+
 fn syntax_help(found: Option<&str>, expected: &[String]) -> Option<String> {
     let ends = expected.iter().any(|thing| thing.contains("the end of the statement"));
     match found {
         Some(word) if ends && word.starts_with(char::is_alphabetic) => {
             Some("a statement ends with its line; begin a new line or put `;` between two".to_owned())
         }
-        Some("-") if expected.iter().any(|thing| thing == "`{`") => {
+        Some(word) if expected.iter().any(|thing| thing == "`{`") && (word == "-" || !word.is_ascii()) => {
             Some("names are letters, digits and `_`".to_owned())
         }
         _ => None,
@@ -266,9 +274,8 @@ fn syntax_help(found: Option<&str>, expected: &[String]) -> Option<String> {
 fn unknown_help(place: &str) -> Option<String> {
     let words = match place {
         "statement" => {
-            "a statement begins with `title`, `question`, `param`, `let`, `hold`, `vary`, `workload`, `background`, \
-             `measure`, `repeat`, `compare`, `expect`, `require` or another word of the reference; settings go into \
-             `hold { … }` or a level"
+            "statements are `vary`, `hold`, `workload`, `measure`, `repeat`, `compare` and others of the reference; \
+             settings go into `hold { … }` or a level"
         }
         "top-level item" => "a file holds `experiment`, `lab`, `policy`, `workload` and `use`",
         "process option" => {

@@ -99,6 +99,7 @@ struct Writer<'t> {
 impl Writer<'_> {
     /// The statements of a body that ends at `end`, with the comments among them.
     fn children(&mut self, nodes: &[Node], end: Span, indent: usize) {
+        let paddings = self.paddings(nodes);
         for (index, node) in nodes.iter().enumerate() {
             self.comments_before(node.span.end, node, indent);
             let before = index.checked_sub(1).map(|before| &nodes[before]);
@@ -106,7 +107,7 @@ impl Writer<'_> {
                 Some(before) => self.output.push_str(joint(before, node, self.text)),
                 None => self.start_line(node.span.start, indent),
             }
-            self.node(node, self.padding(nodes, index), indent);
+            self.node(node, paddings[index], indent);
             self.last = Some(node.span.end);
             let limit = nodes.get(index + 1).map_or(end.start, |next| next.span.start);
             self.trailing_comment(node.span.end, limit);
@@ -154,25 +155,26 @@ impl Writer<'_> {
         one_line && indent + node.inline(self.text).chars().count() <= WIDTH
     }
 
-    /// Blanks that bring a node's column under those of its neighbours: nodes of one kind on lines of their own that
-    /// follow each other.
-    fn padding(&self, nodes: &[Node], index: usize) -> usize {
-        let Some(column) = self.column(nodes, index) else { return 0 };
-        let follows = |first: usize| {
-            let (before, node) = (&nodes[first], &nodes[first + 1]);
-            let between = self.text.get(before.span.end..node.span.start).unwrap_or_default();
-            before.kind == node.kind && self.column(nodes, first).is_some() && line_ends(between) <= 1
-        };
-        let mut first = index;
-        while first > 0 && follows(first - 1) {
-            first -= 1;
+    /// For each node the blanks that bring its column under those of its neighbours: nodes of one kind on lines of
+    /// their own that follow each other.
+    fn paddings(&self, nodes: &[Node]) -> Vec<usize> {
+        let columns: Vec<Option<usize>> = (0..nodes.len()).map(|index| self.column(nodes, index)).collect();
+        let mut paddings = Vec::with_capacity(nodes.len());
+        while paddings.len() < nodes.len() {
+            let first = paddings.len();
+            let follows = |index: usize| {
+                let (before, node) = (&nodes[index - 1], &nodes[index]);
+                let between = self.text.get(before.span.end..node.span.start).unwrap_or_default();
+                before.kind == node.kind && line_ends(between) <= 1
+            };
+            let mut end = first + 1;
+            while end < nodes.len() && columns[end - 1].is_some() && columns[end].is_some() && follows(end) {
+                end += 1;
+            }
+            let widest = columns[first..end].iter().flatten().max().copied().unwrap_or(0);
+            paddings.extend(columns[first..end].iter().map(|column| column.map_or(0, |column| widest - column)));
         }
-        let mut last = index;
-        while last + 1 < nodes.len() && follows(last) && self.column(nodes, last + 1).is_some() {
-            last += 1;
-        }
-        let widest = (first..=last).filter_map(|index| self.column(nodes, index)).max().unwrap_or(column);
-        widest - column
+        paddings
     }
 
     fn column(&self, nodes: &[Node], index: usize) -> Option<usize> {

@@ -3,6 +3,7 @@
 //! A file is read in one go. Only when that fails is it cut into statements by brackets and line ends, and each is
 //! read alone, because pest stops at the first fault and a writer wants to hear of all of them.
 
+mod forms;
 mod tree;
 mod wording;
 
@@ -11,11 +12,12 @@ use std::ops::Range;
 use pest::Parser as _;
 use pest::error::{Error, ErrorVariant, InputLocation};
 
+use self::forms::{Forms, ITEMS, PROCESS_OPTIONS, RECORDED, REPORT_OPTIONS, SETTINGS, STATEMENTS, form};
 use self::tree::Tree;
 use self::wording::{Wording, wording};
 use super::ast;
 use super::scan::{Scan, Statement, scan};
-use crate::diagnostic::{Diagnostic, Kind};
+use crate::diagnostic::{Diagnostic, Kind, MORE};
 use crate::source::{FileId, Sources, Span};
 
 #[derive(pest_derive::Parser)]
@@ -24,53 +26,6 @@ struct ExpParser;
 
 /// Faults beyond this many are not reported; somebody who has so many has a file of another kind.
 const MAX_DIAGNOSTICS: usize = 50;
-
-const ITEMS: &[&str] = &["experiment", "lab", "policy", "use", "workload"];
-const STATEMENTS: &[&str] = &[
-    "background",
-    "compare",
-    "control",
-    "expect",
-    "hard_to_change",
-    "hold",
-    "lab",
-    "let",
-    "measure",
-    "order",
-    "param",
-    "question",
-    "recorded",
-    "repeat",
-    "report",
-    "require",
-    "settle",
-    "skip",
-    "source",
-    "timeout",
-    "title",
-    "vary",
-    "warmup",
-    "workload",
-];
-const PROCESS_OPTIONS: &[&str] = &[
-    "as",
-    "at",
-    "builtin",
-    "env",
-    "fifo",
-    "in",
-    "instances",
-    "loop",
-    "nice",
-    "on",
-    "parse",
-    "ready",
-    "run",
-    "shell",
-    "timeout",
-    "to",
-];
-const REPORT_OPTIONS: &[&str] = &["layout", "template"];
 
 /// Reads one file of [`Sources`]: its tree, or everything that is wrong with its shape, in file order.
 pub fn parse(sources: &Sources, file: FileId) -> Result<ast::File, Vec<Diagnostic>> {
@@ -93,7 +48,7 @@ pub fn parse(sources: &Sources, file: FileId) -> Result<ast::File, Vec<Diagnosti
             let mut found = Vec::new();
             reader.each_statement(Body::File, 0..text.len(), &mut found);
             if found.is_empty() && scan.faults.is_empty() {
-                found.push(reader.explain(&error, 0..text.len()));
+                found.push(reader.explain(&error, Body::File, 0..text.len()));
             }
             found
         }
@@ -130,6 +85,24 @@ impl Body {
             Body::Report => Rule::only_report_option,
             Body::Settings => Rule::only_setting,
         }
+    }
+
+    /// The form of the statement that `before` is the beginning of.
+    fn form(self, before: &str) -> Option<&'static str> {
+        let forms = match self {
+            Body::Experiment => STATEMENTS,
+            Body::File => ITEMS,
+            Body::Process => {
+                let unquoted = before.split('"').step_by(2);
+                let words = unquoted.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+                return words.filter_map(|word| form(PROCESS_OPTIONS, word)).last();
+            }
+            Body::Recorded => RECORDED,
+            Body::Report => REPORT_OPTIONS,
+            Body::Settings => SETTINGS,
+            Body::Lab | Body::Levels => return None,
+        };
+        form(forms, first_word(before))
     }
 
     /// The body that a statement starting with `word` has.
@@ -174,19 +147,19 @@ impl Reader<'_> {
             if self.scan.faults.iter().any(|fault| faulty(&fault)) {
                 return;
             }
-            return found.push(self.explain(&error, range));
+            return found.push(self.explain(&error, body, range));
         };
         let before = found.len();
         let head = &self.text[range.start..inner.start];
         if let Err(error) = self.read(body, &format!("{head}}}"), range.start) {
-            found.push(self.explain(&error, range.clone()));
+            found.push(self.explain(&error, body, range.clone()));
         }
         if let Some(inside) = body.inside(first_word(head)) {
             self.each_statement(inside, inner.clone(), found);
         }
         let faulty = self.scan.faults.iter().any(|fault| range.contains(&fault.span.start));
         if found.len() == before && !faulty {
-            found.push(self.explain(&error, range));
+            found.push(self.explain(&error, body, range));
         }
     }
 
@@ -209,35 +182,79 @@ impl Reader<'_> {
         }
     }
 
-    /// pest's error in the user's words.
-    fn explain(&self, error: &impl Explained, range: Range<usize>) -> Diagnostic {
-        let (start, positives) = error.parts();
-        let start = start.clamp(range.start, range.end);
-        let end = start + found_length(&self.text[start..]);
-        let span = Span { file: self.file, start, end };
-        let found = &self.text[start..end];
-        let found = (!found.is_empty()).then(|| found.to_owned());
-        let place = positives.iter().find_map(|rule| place(*rule));
-        if let (Some((place, words)), Some(word)) = (place, &found)
-            && word.starts_with(|c: char| c.is_ascii_alphabetic())
-            && !words.contains(&word.as_str())
-        {
-            if place != STATEMENTS_PLACE
-                && STATEMENTS.contains(&word.as_str())
-                && !PROCESS_OPTIONS.contains(&word.as_str())
-            {
-                return span.error(Kind::MisplacedStatement { word: word.clone(), place });
-            }
-            let near = nearest(word, words);
-            return span.error(Kind::UnknownStatement { word: word.clone(), place, near });
-        }
-        let mut expected: Vec<String> = positives.iter().map(|rule| wording(*rule).expected()).collect();
-        expected.sort();
-        expected.dedup();
-        let keywords: Vec<&str> = positives.iter().filter_map(|rule| keyword(*rule)).collect();
-        let near = found.as_deref().and_then(|word| nearest(word, &keywords));
-        span.error(Kind::Syntax { found, expected, near })
+    /// The next word or mark of the line, where there is one.
+    fn next_word(&self, start: usize) -> usize {
+        let rest = &self.text[start..];
+        let word = rest.trim_start_matches([' ', '\t', '\u{a0}']);
+        if word.is_empty() || word.starts_with(['\n', '\r', '#']) { start } else { start + rest.len() - word.len() }
     }
+
+    /// pest's error in the user's words. `body` is where the statement stands.
+    fn explain(&self, error: &impl Explained, body: Body, range: Range<usize>) -> Diagnostic {
+        let (start, rules) = error.parts();
+        let start = self.next_word(start.clamp(range.start, range.end));
+        let span = |start: usize| Span { file: self.file, start, end: start + found_length(&self.text[start..]) };
+        let found = |start: usize| {
+            let span = span(start);
+            (span.end > span.start).then(|| self.text[span.start..span.end].to_owned())
+        };
+        let word = first_word(&self.text[start..]);
+        let place = rules.iter().find_map(|rule| place(*rule)).filter(|_| !word.is_empty());
+        if let Some((place, forms)) = place {
+            if let Some(form) = form(forms, word) {
+                let after = start + word.len();
+                let after = after + self.text[after..].len() - self.text[after..].trim_start_matches([' ', '\t']).len();
+                let expected = vec![format!("more after `{word}`")];
+                return span(after).error(Kind::Syntax { found: found(after), expected, near: None, form: Some(form) });
+            }
+            let word = word.to_owned();
+            let span = Span { end: start + word.len(), ..span(start) };
+            if place != STATEMENT && form(STATEMENTS, &word).is_some() && form(PROCESS_OPTIONS, &word).is_none() {
+                return span.error(Kind::MisplacedStatement { word, place });
+            }
+            let words: Vec<&str> = forms.iter().map(|(word, _)| *word).collect();
+            let near = nearest(&word, &words);
+            return span.error(Kind::UnknownStatement { word, place, near });
+        }
+        let found = found(start);
+        let near = found.as_deref().and_then(|word| {
+            let keywords: Vec<&str> = rules.iter().filter_map(|rule| keyword(*rule)).collect();
+            nearest(word, &keywords)
+        });
+        let form = body.form(&self.text[range.start..start]);
+        span(start).error(Kind::Syntax { found, expected: expected(&rules, body), near, form })
+    }
+}
+
+/// What could stand somewhere, in the user's words. Operators and units can stand behind almost everything, so they
+/// are named only where nothing else could.
+fn expected(rules: &[Rule], body: Body) -> Vec<String> {
+    let everywhere = |rule: &Rule| {
+        matches!(
+            rule,
+            Rule::union
+                | Rule::difference
+                | Rule::intersection
+                | Rule::add
+                | Rule::subtract
+                | Rule::multiply
+                | Rule::divide
+                | Rule::unit
+                | Rule::gap
+        )
+    };
+    if rules.contains(&Rule::gap) && rules.iter().all(everywhere) {
+        return vec![MORE.to_owned()];
+    }
+    let only_everywhere = rules.iter().all(everywhere);
+    let telling = rules.iter().filter(|rule| only_everywhere || !everywhere(rule));
+    let mut expected: Vec<String> = telling
+        .map(|rule| if *rule == Rule::EOI && body != Body::File { Rule::end } else { *rule })
+        .map(|rule| wording(rule).expected())
+        .collect();
+    expected.sort();
+    expected.dedup();
+    expected
 }
 
 /// An error of a statement that was read alone.
@@ -269,12 +286,12 @@ impl Explained for Shifted {
     }
 }
 
-const STATEMENTS_PLACE: &str = "statement";
+const STATEMENT: &str = "statement";
 
 /// Where first words are a closed list, what they are and the list.
-fn place(rule: Rule) -> Option<(&'static str, &'static [&'static str])> {
+fn place(rule: Rule) -> Option<(&'static str, Forms)> {
     match rule {
-        Rule::clause => Some((STATEMENTS_PLACE, STATEMENTS)),
+        Rule::clause => Some((STATEMENT, STATEMENTS)),
         Rule::item => Some(("top-level item", ITEMS)),
         Rule::process_option => Some(("process option", PROCESS_OPTIONS)),
         Rule::report_option => Some(("report option", REPORT_OPTIONS)),
@@ -301,7 +318,10 @@ fn found_length(text: &str) -> usize {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$' | '%');
     match text.chars().next() {
         None | Some('\n' | '\r' | ' ' | '\t' | '#') => 0,
-        Some('"') => text[1..].find(['"', '\n', '\r']).map_or(1, |length| length + 2).min(text.len()),
+        Some('"') => {
+            let end = text.find(['\n', '\r']).unwrap_or(text.len());
+            text[1..end].find('"').map_or(1, |length| length + 2)
+        }
         Some(c) if is_word(c) => text.find(|c| !is_word(c)).unwrap_or(text.len()),
         Some(c) => c.len_utf8(),
     }

@@ -43,6 +43,7 @@ impl<'i> Children<'i> {
                         | Rule::rparen
                         | Rule::colon
                         | Rule::end
+                        | Rule::gap
                         | Rule::EOI
                 )
         };

@@ -1,6 +1,7 @@
 //! The words in which users hear of grammar rules. Every rule has one: adding a rule without a word does not compile.
 
 use super::Rule;
+use crate::diagnostic::MORE;
 
 /// How a rule is named to the writer of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +29,13 @@ pub(super) fn wording(rule: Rule) -> Wording {
     use Wording::{Keyword, Mark, Thing};
     match rule {
         Rule::EOI => Thing("the end of the file"),
+        Rule::gap => Thing(MORE),
         // Silent rules: pest never reports them.
         Rule::blank
         | Rule::newline
         | Rule::comment
         | Rule::skip
         | Rule::wrap
-        | Rule::gap
         | Rule::pad
         | Rule::name_char
         | Rule::word_char
@@ -202,7 +203,7 @@ pub(super) fn wording(rule: Rule) -> Wording {
         Rule::topology_unit => Thing("`cpu`, `core`, `cache` or `node`"),
         Rule::irq_driver => Thing("`driver`"),
         Rule::item => Thing("`experiment`, `lab`, `policy`, `workload` or `use`"),
-        Rule::direction => Thing("`lower_is_better` or `higher_is_better`"),
+        Rule::direction => Thing("a direction such as `lower_is_better`"),
         Rule::key_value => Thing("`name=value`"),
         Rule::irq_pci => Thing("`pci`"),
         Rule::lab_body => Thing("`{ … }` with options of the lab"),
@@ -246,6 +247,7 @@ pub(super) fn wording(rule: Rule) -> Wording {
         Rule::relation => Thing("a relation such as `<=`"),
         Rule::row => Thing("a row of numbers"),
         Rule::setting
+        | Rule::setting_name
         | Rule::default_route
         | Rule::irq_threads
         | Rule::undoable_run
