@@ -274,7 +274,7 @@ pub enum NoInference {
     SingleValue,
     /// Fewer than three values (pairs) on a side.
     TooFewValues,
-    /// A hard-to-change factor with one whole plot per level: no error term.
+    /// A hard-to-change factor with one whole plot per level, or without blocks with several trials in one: no error term.
     WholePlotUnreplicated,
     /// All differences are identical, so that no error term can be had.
     ZeroVariance,

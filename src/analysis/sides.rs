@@ -62,17 +62,24 @@ pub(super) fn combinations(design: &Design, factors: &[usize]) -> Vec<Vec<(usize
     })
 }
 
-/// A whole plot of a hard-to-change factor is a run of trials under one of its levels. A level visited once has no error
-/// term. In blocks two visits can stand for three blocks, because a level that ends one block may begin the next.
+/// Whether both levels of a factor were set up often enough for an error term.
+///
+/// A whole plot of a hard-to-change factor is a run of trials under one of its levels. In blocks each block has one per
+/// level; two visits suffice, because a level that ends one block may begin the next. Without blocks trials that share a
+/// visit are not independent, so that every trial must be a visit of its own.
 pub(super) fn is_replicated(design: &Design, trials: &[&Trial], factor: usize, levels: (usize, usize)) -> bool {
     if !design.factors.get(factor).is_some_and(|factor| factor.hard_to_change) {
         return true;
     }
-    let needed = if Layout::of(&design.protocol.order) == Layout::Blocked { 2 } else { 3 };
     let level_of = |trial: &&Trial| design.treatments.get(trial.treatment)?.levels.get(factor).copied();
-    let mut visits: Vec<usize> = trials.iter().filter_map(level_of).collect();
+    let under: Vec<usize> = trials.iter().filter_map(level_of).collect();
+    let mut visits = under.clone();
     visits.dedup();
-    [levels.0, levels.1].iter().all(|level| visits.iter().filter(|visit| *visit == level).count() >= needed)
+    let count = |all: &[usize], level: usize| all.iter().filter(|other| **other == level).count();
+    [levels.0, levels.1].into_iter().all(|level| match Layout::of(&design.protocol.order) {
+        Layout::Blocked => count(&visits, level) > 1,
+        Layout::Sequential | Layout::Unblocked => count(&visits, level) == count(&under, level),
+    })
 }
 
 /// Values of both sides, on the scale of the inference.

@@ -23,6 +23,9 @@ pub fn blocks(seed: u64, cells: usize, blocks: u32) -> Vec<Vec<usize>> {
 /// `plots[cell]` names the whole plot of a cell: one combination of levels that are hard to change. In every block the
 /// whole plots come in random order, and inside each its cells do, so that one change serves all cells of the plot. The
 /// plots are shuffled starting from the order of their first cells. With one plot this is [`blocks`].
+///
+/// A plot that ends one block may begin the next. It has to be set up anew there (booted again), or both blocks share
+/// its error and are no longer independent.
 pub fn whole_plots(seed: u64, plots: &[usize], blocks: u32) -> Vec<Vec<usize>> {
     let mut generator = Xoshiro256StarStar::seed_from_u64(seed);
     let mut names: Vec<usize> = Vec::new();

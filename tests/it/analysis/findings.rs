@@ -276,6 +276,9 @@ fn a_factor_set_up_once_per_level_has_no_error_term() {
     ordered.trials.sort_by_key(|trial| trial.treatment);
     (0..).zip(&mut ordered.trials).for_each(|(sequence, trial)| trial.sequence = sequence);
     assert_eq!(ordered.verdict(), Verdict::NoInference(NoInference::WholePlotUnreplicated));
+    // Without blocks some neighbours share a whole plot and are not independent.
+    let shuffled = hard(experiment(factors, "shuffled", 5)).filled(noisy);
+    assert_eq!(shuffled.verdict(), Verdict::NoInference(NoInference::WholePlotUnreplicated));
     // The easy factor changed often inside each whole plot.
     let easy = ordered.design(|design| design.comparisons[0].factor = 1);
     assert!(!matches!(easy.verdict(), Verdict::NoInference(NoInference::WholePlotUnreplicated)));
