@@ -274,7 +274,7 @@ fn why(reason: NoInference) -> &'static str {
         NoInference::SingleValue => "one value on a side says nothing about the spread (use `repeat 5` or more)",
         NoInference::TooFewValues => "fewer than three values on a side (use `repeat 5` or more)",
         NoInference::WholePlotUnreplicated => {
-            "the factor was set up only once per level, so its effect cannot be told from that of setting it up"
+            "the factor was set up too seldom (once per level, or several trials each time without blocks), so its effect cannot be told from that of setting it up"
         }
         NoInference::ZeroVariance => {
             "all differences are the same number, so there is no error to judge them by (a finer metric is needed)"
