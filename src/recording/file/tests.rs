@@ -216,13 +216,13 @@ fn lines_of(header: &Header, lines: &[Line]) -> String {
 #[test]
 fn hostile_input_is_an_error_with_a_line_number() {
     assert_eq!(error_of(""), "r.jsonl: the recording has no header");
-    assert_eq!(error_of("{\"line\":\"header\""), "r.jsonl: the recording has no header");
+    assert_eq!(error_of("{\"header\":{\"format\":1"), "r.jsonl: the recording has no header");
     assert!(error_of("null\n").starts_with("r.jsonl: line 1 is not a line of a recording"));
     assert!(error_of("[[[[\n").starts_with("r.jsonl: line 1 is not a line of a recording"));
     let newer = lines_of(&Header { format: FORMAT + 1, ..header(2) }, &[]);
     assert_eq!(error_of(&newer), "r.jsonl: the recording has format 2, this irqlab reads up to 1; use a newer irqlab");
     assert_eq!(
-        error_of("{\"line\":\"header\",\"format\":99,\"shape\":\"unknown\"}\n"),
+        error_of("{\"header\":{\"format\":99,\"shape\":\"unknown\"}}\n"),
         "r.jsonl: the recording has format 99, this irqlab reads up to 1; use a newer irqlab"
     );
 
