@@ -31,9 +31,10 @@ pub(super) fn is_right(now: &Saved, mask: &CpuSet) -> bool {
     CpuSet::parse_mask(&kernel_file::text_of(now)).is_ok_and(|now| now == *mask)
 }
 
-/// Writes a mask in the layout of the file, and reads it back: success alone proves nothing (kernels before 3.x
-/// throw the chip's answer away).
+/// Writes a mask in the layout of the file, and reads it back: success alone proves nothing, for old kernels throw the
+/// interrupt controller's answer away.
 pub(super) fn make(system: &dyn System, path: &str, mask: &CpuSet, now: &Saved) -> Result<Made, Refusal> {
+    let meaning = if path == DEFAULT { kernel_file::meaning } else { meaning };
     let before = kernel_file::text_of(now);
     let text = mask.to_mask_like(&before);
     kernel_file::write(system, path, format!("{text}\n").as_bytes())

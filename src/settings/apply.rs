@@ -408,6 +408,11 @@ pub fn restore_unfinished(system: &dyn System, state_dir: &Path) -> Result<Optio
     let remark = if booted_since { settings.forget_what_a_boot_resets() } else { None };
     let mut restored = settings.restore();
     restored.remarks.extend(remark);
+    if booted_since && !settings.entries.is_empty() && unfinished.damaged.is_empty() {
+        // The state these would be put back to ended with the boot: told once, they must not bar every later run.
+        let closed = settings.journal.close();
+        restored.failed.extend(closed.err().map(|source| format!("journal: {source}")));
+    }
     // One try is all that was asked for; the drop must not make it two.
     settings.entries.clear();
     Ok(Some(restored))
@@ -510,7 +515,7 @@ fn back(system: &dyn System, entry: &Entry) -> Back {
         Thing::Cpuset { path } | Thing::File { path } => {
             kernel_file::put_back(system, path, entry, kernel_file::meaning)
         }
-        Thing::DefaultAffinity => kernel_file::put_back(system, affinity::DEFAULT, entry, affinity::meaning),
+        Thing::DefaultAffinity => kernel_file::put_back(system, affinity::DEFAULT, entry, kernel_file::meaning),
         Thing::Service { name } => service::put_back(system, name, entry),
         Thing::Smt => hotplug::put_back_smt(system, entry),
         Thing::Sweep { .. } => Back::Already,

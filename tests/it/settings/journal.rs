@@ -137,6 +137,20 @@ fn after_a_reboot_only_what_outlives_it_is_put_back() {
 }
 
 #[test]
+fn an_undo_that_fails_after_a_reboot_is_told_once() {
+    let (host, folder) = (Scripted::new(), state_dir());
+    let undo = change(ChangeKind::Command { command: vec!["set".to_owned()], undo: vec!["/bin/false".to_owned()] });
+    let mut settings = open(&host, folder.path());
+    settings.enter(&[undo]).unwrap();
+    host.dead.set(true);
+    drop(settings);
+    host.revive();
+    host.set("/proc/sys/kernel/random/boot_id", "boot-2\n");
+    assert_eq!(restore_unfinished(&host, folder.path()).unwrap().unwrap().failed.len(), 1);
+    assert_eq!(restore_unfinished(&host, folder.path()).unwrap(), None);
+}
+
+#[test]
 fn what_cannot_be_put_back_keeps_the_journal() {
     let (host, folder) = (Scripted::new(), state_dir());
     let mut settings = open(&host, folder.path());
