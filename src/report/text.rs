@@ -4,13 +4,19 @@
 
 use serde::Serialize;
 
-/// Longest text shown inline, characters; the recording has the whole.
-const LONGEST: usize = 160;
+/// Longest sentence shown, characters; the recording has the whole.
+const LONGEST_TEXT: usize = 2000;
+
+/// Longest name shown, characters.
+const LONGEST_NAME: usize = 300;
+
+/// Widest column that is padded, characters: longer cells stand out of it.
+const WIDEST: usize = 100;
 
 /// Text as inline Markdown: every mark that means something is escaped, control and direction characters are
 /// shown as `\u{fffd}`, line breaks become blanks.
 pub(super) fn inline(text: &str) -> String {
-    let characters = one_line(text);
+    let characters = one_line(text, LONGEST_TEXT);
     let mut markdown = String::with_capacity(text.len());
     for (index, character) in characters.iter().copied().enumerate() {
         let word = |at: Option<usize>| at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric());
@@ -37,7 +43,7 @@ pub(super) fn inline(text: &str) -> String {
 
 /// Text as a code span. A text with `|` becomes plain inline text, as a code span with it cannot stand in a table.
 pub(super) fn code(text: &str) -> String {
-    let text: String = one_line(text).into_iter().collect();
+    let text: String = one_line(text, LONGEST_NAME).into_iter().collect();
     if text.trim().is_empty() || text.contains('|') {
         return if text.trim().is_empty() { "(empty)".to_owned() } else { inline(&text) };
     }
@@ -64,7 +70,7 @@ pub(super) fn shown_path(path: &str) -> &str {
     if path.starts_with('/') { path.rsplit('/').next().unwrap_or(path) } else { path }
 }
 
-fn one_line(text: &str) -> Vec<char> {
+fn one_line(text: &str, longest: usize) -> Vec<char> {
     let mut characters: Vec<char> = Vec::new();
     for character in text.trim().chars() {
         let character = match character {
@@ -75,7 +81,7 @@ fn one_line(text: &str) -> Vec<char> {
         if character == ' ' && characters.last() == Some(&' ') {
             continue;
         }
-        if characters.len() == LONGEST {
+        if characters.len() == longest {
             characters.push('…');
             break;
         }
@@ -121,7 +127,13 @@ impl Table {
         let lines: Vec<Vec<String>> =
             std::iter::once(cells(&columns)).chain(rows.iter().map(|row| cells(row))).collect();
         let width = |column: usize| {
-            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)
+            lines
+                .iter()
+                .filter_map(|line| line.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+                .clamp(3, WIDEST)
         };
         let widths: Vec<usize> = (0..columns.len()).map(width).collect();
         let mut markdown = String::new();
@@ -163,7 +175,8 @@ mod tests {
         assert_eq!(code("`a"), "`` `a ``");
         assert_eq!(code("a\\|b"), "a\\\\|b");
         assert_eq!(code(" "), "(empty)");
-        assert_eq!(inline(&"x".repeat(5000)).chars().count(), LONGEST + 1);
+        assert_eq!(inline(&"x".repeat(5000)).chars().count(), LONGEST_TEXT + 1);
+        assert_eq!(code(&"x".repeat(5000)).chars().count(), LONGEST_NAME + 3);
     }
 
     #[test]

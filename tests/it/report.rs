@@ -347,6 +347,16 @@ fn the_recordings_own_template_is_used_and_its_absence_is_an_error() {
 }
 
 #[test]
+fn a_long_question_and_kernel_command_line_are_shown_whole() {
+    let mut recording = recording();
+    let long = |word: &str| vec![word; 60].join(" ");
+    recording.header.design.question = Some(long("why"));
+    recording.header.host.command_line = Some(long("isolcpus=2-63"));
+    let text = markdown(&recording, &findings());
+    assert!(text.contains(&long("why")) && text.contains(&long("isolcpus=2-63")), "{text}");
+}
+
+#[test]
 fn no_absolute_path_of_the_author_is_in_a_report() {
     let text = markdown(&recording(), &findings());
     assert!(!text.contains("/home/somebody/"), "{text}");
