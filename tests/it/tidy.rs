@@ -53,7 +53,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/host/capture.rs", "the copy of a host that `capture` makes"),
     ("src/recording/", "recordings"),
     ("src/report/files.rs", "reports, beside their recordings"),
-    ("src/run/launch.rs", "files that take the output of workloads"),
+    ("src/run/", "files that take the output of workloads"),
     ("src/settings/", "settings and their journal: the only writer below /proc and /sys"),
 ];
 
