@@ -280,7 +280,8 @@ pub struct Process {
 /// What a process runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// A built-in workload and its arguments, defaults filled in.
+    /// A built-in workload and its arguments, defaults filled in, in the order of the built-in's table. Values are
+    /// words, or numbers in the base unit of their quantity: `20000000`, `500ms`, `262144B`, `60%`.
     Builtin { name: String, arguments: Vec<(String, String)> },
     /// Words, no shell.
     Run(Vec<String>),

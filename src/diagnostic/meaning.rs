@@ -78,6 +78,8 @@ pub enum Meaning {
     RecordedShape { expected: String },
     /// A regular expression without a capture group.
     RegexWithoutGroup,
+    /// A name that means something already.
+    ReservedName { name: String, means: &'static str },
     /// Two of `run`, `shell` and `builtin`.
     SeveralCommands { process: String },
     /// More treatments than anybody can run.
@@ -131,6 +133,8 @@ pub enum Thing {
     IrqSet,
     /// `lab NAME`
     Lab,
+    /// `use "FILE"`
+    File,
     /// An option in a lab.
     LabOption,
     /// `layout NAME`
@@ -181,6 +185,7 @@ impl fmt::Display for Thing {
             Thing::Experiment => "experiment",
             Thing::Fact => "fact",
             Thing::Factor => "factor",
+            Thing::File => "file",
             Thing::IrqSet => "interrupt set",
             Thing::Lab => "lab",
             Thing::LabOption => "lab option",
@@ -251,6 +256,7 @@ impl Meaning {
             Meaning::RecordedOrder => "low, average and high are not in ascending order".to_owned(),
             Meaning::RecordedShape { .. } => "the row does not have the shape of its table".to_owned(),
             Meaning::RegexWithoutGroup => "the regular expression has no capture group".to_owned(),
+            Meaning::ReservedName { name, means } => format!("`{name}` names {means} already"),
             Meaning::SeveralCommands { process } => format!("`{process}` has two commands"),
             Meaning::TooManyTreatments { count, .. } => format!("the factors make {count} treatments"),
             Meaning::Unknown { thing, name, .. } => format!("{thing} `{name}` is unknown"),
@@ -334,8 +340,18 @@ impl Meaning {
             Meaning::RecordedOrder => "check the numbers against their source".to_owned(),
             Meaning::RecordedShape { expected } => format!("write {expected}"),
             Meaning::RegexWithoutGroup => "put parentheses around the number: `([0-9.]+)`".to_owned(),
+            Meaning::ReservedName { .. } => "choose another name".to_owned(),
             Meaning::SeveralCommands { .. } => "make a second workload of it; what runs one after another is a factor".to_owned(),
             Meaning::TooManyTreatments { limit, .. } => format!("vary less, or skip some: {limit} is the limit"),
+            Meaning::Unknown { thing: Thing::CpuSet, name, near: None, known } if known.is_empty() => {
+                format!("define it with `let {name} = …`, or write `cpu N`, `cpus LIST` or `online`")
+            }
+            Meaning::Unknown { thing: Thing::IrqSet, name, near: None, known } if known.is_empty() => {
+                format!("define it with `let {name} = irq …`, or write `irq of {name}` if it is a device")
+            }
+            Meaning::Unknown { thing: Thing::Lab, name, near: None, known } if known.is_empty() => {
+                format!("define it with `lab {name} {{ … }}`, here or in a file that is brought in with `use`")
+            }
             Meaning::Unknown { near, known, .. }
             | Meaning::UnknownParameterGiven { near, known, .. }
             | Meaning::WrongWord { near, allowed: known, .. } => return suggestion(near.as_deref(), known),
