@@ -4,6 +4,7 @@
 mod command_line;
 pub mod counters;
 pub mod devices;
+pub mod disturbances;
 pub mod facts;
 pub mod files;
 pub mod interrupts;

@@ -178,3 +178,38 @@ fn tabs_between_counts_are_blanks() {
     assert_eq!(softirqs.counts(row(&softirqs, "IRQ_POLL")), [0, 0]);
     assert_eq!(softirqs.counts(row(&softirqs, "RCU")), [39_301, 47_002]);
 }
+
+fn json_of(name: &str, options: irqlab::cli::irqs::Options) -> Vec<serde_json::Value> {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("proc")).unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/interrupts").join(format!("{name}.txt"));
+    fs::copy(from, dir.path().join("proc/interrupts")).unwrap();
+    let json = irqlab::cli::irqs::irqs(&irqlab::host::files::Root::new(dir.path()), options).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn a_root_with_only_proc_interrupts_is_enough_for_the_list() {
+    let options = irqlab::cli::irqs::Options { all: true, json: true };
+    for (name, _, numbered, named, ..) in INDEX {
+        let rows = json_of(name, options);
+        let irqs = rows.iter().filter(|row| row["irq"].is_number()).count();
+        assert_eq!((irqs, rows.len() - irqs), (numbered, named), "{name}");
+    }
+    let rows = json_of("17-x86-smt-off-even-cpus", options);
+    let nic = rows.iter().find(|row| row["label"] == "130").unwrap();
+    assert_eq!(nic["counts"], serde_json::json!({"0": 0, "2": 0, "4": 0, "6": 71_110}));
+    assert_eq!((&nic["chip"], &nic["actions"]), (&"IR-PCI-MSI".into(), &serde_json::json!(["enp0s31f6"])));
+    assert!(nic["affinity"].is_null() && nic["effective"].is_null() && nic["movable"] == false);
+    let error = rows.iter().find(|row| row["label"] == "ERR").unwrap();
+    assert_eq!(error["counts"], serde_json::json!({"all": 0}), "a count of the host is not CPU 0's");
+    assert!(error["movable"].is_null() && error["chip"].is_null());
+    let keys: Vec<&String> = nic.as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 11);
+}
+
+#[test]
+fn named_rows_are_listed_only_when_asked_for() {
+    let rows = json_of("06-s390x-pci", irqlab::cli::irqs::Options { all: false, json: true });
+    assert_eq!(rows.len(), 5);
+}
