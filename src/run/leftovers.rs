@@ -39,7 +39,7 @@ pub(super) fn adopt() -> io::Result<()> {
 impl Kept {
     /// Everything that descends from this process now.
     pub(super) fn now() -> io::Result<Self> {
-        Ok(Kept(descendants()?.into_keys().collect()))
+        Ok(Kept(descendants(&BTreeSet::new())?.into_keys().collect()))
     }
 
     /// Ends every other descendant: SIGTERM, SIGKILL after [`GRACE`]; reaps what became a child. Gives the names of
@@ -50,10 +50,7 @@ impl Kept {
         let mut told: BTreeSet<Identity> = BTreeSet::new();
         loop {
             let mut alive = BTreeMap::new();
-            for (identity, process) in descendants()? {
-                if self.0.contains(&identity) {
-                    continue;
-                }
+            for (identity, process) in descendants(&self.0)? {
                 if process.zombie {
                     reap(identity.pid);
                 } else {
@@ -97,7 +94,8 @@ struct Process {
     zombie: bool,
 }
 
-fn descendants() -> io::Result<BTreeMap<Identity, Process>> {
+/// Those in `kept` and what descends from them are left out.
+fn descendants(kept: &BTreeSet<Identity>) -> io::Result<BTreeMap<Identity, Process>> {
     let mut children: BTreeMap<i32, Vec<(Identity, Process)>> = BTreeMap::new();
     for process in procfs::process::all_processes().map_err(io::Error::other)? {
         // One that is gone by now is no descendant any more.
@@ -110,6 +108,9 @@ fn descendants() -> io::Result<BTreeMap<Identity, Process>> {
     let mut parents = vec![getpid().as_raw()];
     while let Some(parent) = parents.pop() {
         for (identity, process) in children.remove(&parent).unwrap_or_default() {
+            if kept.contains(&identity) {
+                continue;
+            }
             parents.push(identity.pid);
             found.insert(identity, process);
         }

@@ -106,6 +106,8 @@ impl Runner<'_> {
         let mut cast = Cast { all: Vec::new(), backgrounds: 0 };
         let played = self.apply(treatment, &mut trial).and_then(|routes| {
             self.rest(Duration::from_millis(settle_ms))?;
+            // Again: a service that was started may have become a daemon meanwhile.
+            self.keep_descendants()?;
             self.enter_backgrounds(&mut cast, treatment, folder.path())?;
             self.enter_workloads(&mut cast, treatment, folder.path())?;
             self.measure(&mut cast, treatment, routes)
@@ -137,8 +139,7 @@ impl Runner<'_> {
     /// Makes the settings and gives the masks in force.
     fn apply(&mut self, treatment: &Treatment, trial: &mut Trial) -> Result<BTreeMap<u32, CpuSet>, Halt> {
         let entered = self.machine.apply.enter(&treatment.changes);
-        // Whatever descends from here on and is not known now belongs to a workload.
-        self.kept = Some(Kept::now().map_err(failed("cannot list processes"))?);
+        self.keep_descendants()?;
         let entered = entered.map_err(|error| {
             let detail = error.meaning.map_or_else(|| error.source.to_string(), |m| format!("{} ({m})", error.source));
             Halt::Faults(vec![Fault::SettingRefused { setting: error.setting, detail }])
@@ -149,6 +150,12 @@ impl Runner<'_> {
             return Err(Halt::Faults(deviations.iter().map(not_in_force).collect()));
         }
         Ok(evidence::routes(self.machine.files, &treatment.changes).map_err(RunError::from)?)
+    }
+
+    /// What descends from here on and is not known now belongs to a workload.
+    fn keep_descendants(&mut self) -> Result<(), RunError> {
+        self.kept = Some(Kept::now().map_err(failed("cannot list processes"))?);
+        Ok(())
     }
 
     fn rest(&self, time: Duration) -> Result<(), Halt> {
