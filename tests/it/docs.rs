@@ -87,6 +87,27 @@ fn every_experiment_of_the_suite_is_right() {
 }
 
 #[test]
+fn the_starter_file_is_right() {
+    let text = std::fs::read_to_string(root().join("src/cli/starter.exp")).expect("the starter can be read");
+    check_block("starter.exp", &text);
+}
+
+#[test]
+fn the_suite_is_formatted() {
+    for entry in std::fs::read_dir(root().join("experiments")).expect("the suite can be listed") {
+        let path = entry.expect("an entry can be read").path();
+        if path.extension().is_none_or(|extension| extension != "exp") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("an experiment can be read");
+        let mut sources = Sources::default();
+        let file = sources.add(&path, text.clone());
+        let tree = syntax::parse(&sources, file).expect("the suite parses");
+        assert!(syntax::format(&tree, &text) == text, "{} is not formatted", path.display());
+    }
+}
+
+#[test]
 fn the_prime_experiment_is_right_without_its_lab() {
     let text = std::fs::read_to_string(root().join("experiments/compute_vs_irqs.exp")).expect("it can be read");
     let plain: String = text
