@@ -22,6 +22,9 @@ pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
     if let Some(series) = experiment.recorded.first() {
         refuse(series.span, "the analysis of recorded data".to_owned());
     }
+    if let Some(path) = &experiment.recorded_from {
+        refuse(path.span, "`recorded from`".to_owned());
+    }
     if let Repeat::Until { .. } = experiment.protocol.repeat {
         refuse(experiment.name_span, "`repeat until`".to_owned());
     }

@@ -126,7 +126,7 @@ fn report_unsafe_name(scope: &mut Scope<'_>, name: &Name) {
 /// Enters the experiment's names into the scope and reports those there twice; returns the parameters.
 fn declare<'a>(scope: &mut Scope<'a>, clauses: &Clauses<'a>, given: &[(String, String)]) -> Vec<Param> {
     let mut params = Vec::new();
-    for (name, value) in &clauses.params {
+    for (name, value) in in_order_of_use(&clauses.params) {
         let replaced = given.iter().rev().find(|(given, _)| *given == name.value).map(|(_, value)| value.clone());
         let is_replaced = replaced.is_some();
         let plain = scope.value(value);
@@ -156,6 +156,29 @@ fn declare<'a>(scope: &mut Scope<'a>, clauses: &Clauses<'a>, given: &[(String, S
         scope.fault(name.span.error(Meaning::ReservedName { name: name.value.clone(), means }));
     }
     params
+}
+
+/// Parameters, each behind those its value refers to, whatever their order in the file. What leads back to itself or
+/// to nothing comes last and is reported when it is read.
+fn in_order_of_use<'a>(params: &[(&'a Name, &'a ast::Value)]) -> Vec<(&'a Name, &'a ast::Value)> {
+    let mut waiting = params.to_vec();
+    let mut ordered: Vec<(&Name, &ast::Value)> = Vec::new();
+    while !waiting.is_empty() {
+        let ready = |value: &ast::Value| {
+            let known = |name: &Name| ordered.iter().any(|(other, _)| other.value == name.value);
+            match value {
+                ast::Value::Number(ast::Number::Reference(name)) => known(name),
+                ast::Value::Text(text) => text.parts.iter().all(|part| match part {
+                    ast::TextPart::Literal(_) => true,
+                    ast::TextPart::Reference(name) => known(name),
+                }),
+                ast::Value::Number(ast::Number::Literal { .. }) | ast::Value::Word(_) => true,
+            }
+        };
+        let next = waiting.iter().position(|(_, value)| ready(value)).unwrap_or(0);
+        ordered.push(waiting.remove(next));
+    }
+    ordered
 }
 
 /// Reports names of one kind, or of kinds that share their names, that are there twice: the later in the file.

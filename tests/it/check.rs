@@ -154,6 +154,15 @@ fn parameters_are_replaced_by_the_caller_and_say_so() {
 }
 
 #[test]
+fn parameters_may_refer_to_each_other_in_any_order() {
+    let text = around("param dir = \"${base}/x\"; param base = \"/mnt\"; background b { run \"ls ${dir}\"; loop }");
+    let command = check_text(&text, &[("base", "/srv")]).unwrap()[0].treatments[0].backgrounds[0].command.clone();
+    assert_eq!(command, Command::Run(vec!["ls".into(), "/srv/x".into()]));
+    let circle = around("param a = \"${b}\"; param b = \"${a}\"; background x { run \"ls ${a}\"; loop }");
+    assert!(check_text(&circle, &[]).unwrap_err().contains("reference `b` is unknown"));
+}
+
+#[test]
 fn a_value_with_a_blank_stays_one_word_of_a_command() {
     let text = around("param dir = \"/mnt/my disk\"; background b { run \"dd 'of=${dir}/f' bs=1\"; loop }");
     let experiments = check_text(&text, &[]).unwrap();
