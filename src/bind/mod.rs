@@ -18,11 +18,11 @@ mod routes;
 mod routing;
 mod words;
 
-pub use order::blocks;
+pub use order::{blocks, order};
 pub use record::design_record;
 pub use refusals::refusals;
 pub use requirements::{Caller, unmet};
-pub use words::process as process_words;
+pub use words::{command as command_words, process as process_words, unbound as setting_words};
 
 /// Binds an experiment to a host, or names everything in it that this host cannot do.
 pub fn bind(experiment: &Experiment, facts: &HostFacts) -> Result<Schedule, Vec<Diagnostic>> {

@@ -4,7 +4,7 @@ use crate::design::{Experiment, Order, Repeat, Treatment, order};
 use crate::recording::PlannedTrial;
 
 /// Warm-up trials of every treatment, then the trials proper.
-pub(super) fn order(experiment: &Experiment) -> Vec<PlannedTrial> {
+pub fn order(experiment: &Experiment) -> Vec<PlannedTrial> {
     let protocol = &experiment.protocol;
     let cells = experiment.treatments.len();
     let blocks = blocks(experiment);

@@ -85,7 +85,7 @@ impl Binding<'_> {
             return Some(movable);
         }
         let numbers = crate::cpu_set::to_list(fixed.iter().map(|irq| irq.0));
-        let (noun, verb) = if fixed.len() == 1 { ("irq", "is") } else { ("irqs", "are") };
+        let (noun, verb, them) = if fixed.len() == 1 { ("irq", "is", "it") } else { ("irqs", "are", "them") };
         let why = match movability(&fixed[0]) {
             Movability::NoMask => "has no affinity mask",
             Movability::Managed | Movability::Movable => "managed by the kernel (smp_affinity is read-only)",
@@ -96,7 +96,7 @@ impl Binding<'_> {
             self.fail(span, format!("{noun} {numbers} cannot be moved: {why}"), help);
             return None;
         }
-        self.remarks.push(format!("{words}: {noun} {numbers} {verb} left where the kernel put them: {why}"));
+        self.remarks.push(format!("{words}: {noun} {numbers} {verb} left where the kernel put {them}: {why}"));
         Some(movable)
     }
 

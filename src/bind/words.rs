@@ -17,6 +17,11 @@ pub(super) fn setting(setting: &Setting, changes: &[Change]) -> String {
     }
 }
 
+/// A setting in one line, as the file has it.
+pub fn unbound(setting: &Setting) -> String {
+    bare(&setting.kind)
+}
+
 /// ` key=value` for each.
 fn pairs(pairs: &[(String, String)]) -> String {
     pairs.iter().flat_map(|(key, value)| [" ", key, "=", value]).collect()
@@ -111,7 +116,7 @@ pub(super) fn cpus(selector: &CpuSelector) -> String {
 }
 
 /// What a process runs, in one line.
-pub(super) fn command(command: &design::Command) -> String {
+pub fn command(command: &design::Command) -> String {
     match command {
         Command::Builtin { name, arguments } => {
             format!("builtin {name}{}", pairs(arguments))

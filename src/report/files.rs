@@ -42,6 +42,11 @@ pub fn write(recording: &Path, text: &str) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
+/// Writes the index of a folder of reports.
+pub fn write_index(folder: &Path, text: &str) -> std::io::Result<()> {
+    write_whole(folder, &folder.join(REPORT), text)
+}
+
 /// Compares the report beside `recording` with what it should be.
 pub fn check(recording: &Path, text: &str) -> Result<(), CheckError> {
     let path = beside(recording);

@@ -31,6 +31,14 @@ pub struct IndexEntry {
 /// How many single effects a line shows.
 const EFFECTS: usize = 3;
 
+/// How every index begins.
+const BEGINNING: &str = "# Reports\n\nMade by `irqlab`";
+
+/// Whether a text is an index, and not somebody's own README.
+pub fn is_index(text: &str) -> bool {
+    text.starts_with(BEGINNING)
+}
+
 /// The index of a folder of reports, in order of their folders.
 pub fn index(entries: &[IndexEntry]) -> String {
     let mut entries: Vec<&IndexEntry> = entries.iter().collect();
@@ -52,10 +60,7 @@ pub fn index(entries: &[IndexEntry]) -> String {
         &["experiment", "title", "verdict", "effect", "date", "kernel", "CPU", ">valid trials"],
         rows.collect(),
     );
-    format!(
-        "# Reports\n\nMade by `irqlab`; each folder holds the report and the recording it is made from.\n\n{}\n",
-        table.markdown
-    )
+    format!("{BEGINNING}; each folder holds the report and the recording it is made from.\n\n{}\n", table.markdown)
 }
 
 /// The line of one recording, whose report is in `folder`.

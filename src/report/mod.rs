@@ -18,8 +18,8 @@ mod text;
 mod view;
 
 pub use build::view;
-pub use files::{CheckError, check, write};
-pub use index::{IndexEntry, index, index_entry};
+pub use files::{CheckError, check, write, write_index};
+pub use index::{IndexEntry, index, index_entry, is_index};
 pub use render::{RenderError, Template, render};
 pub use view::{
     CheckView, DesignView, ExpectationView, FileView, MetricView, ReproduceView, RestorationView, Table, VerdictGroup,

@@ -1,0 +1,302 @@
+//! `irqlab run`: experiments from file to report. Everything that can be known to fail is known before anything is
+//! touched.
+
+use std::path::{Path, PathBuf};
+
+use super::progress::Lines;
+use super::select::{self, Selected};
+use super::{Exit, Selection, print, report, restore};
+use crate::analysis::{self, ExpectationVerdict};
+use crate::bind::{self, Caller, ChangeKind, Schedule};
+use crate::diagnostic::Diagnostic;
+use crate::host::{self, files::Root};
+use crate::recording::{self, HostFacts, Line, Recording, Writer};
+use crate::run::{self as runner, Machine, Outcome, Plan, StopSignals};
+use crate::settings::{self, Live, Settings, System as _};
+
+/// Whether to begin anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// A run of its own.
+    Fresh,
+    /// Go on with what an interrupted run left.
+    Resume,
+}
+
+/// What a run writes into until it is complete: the recording beside a committed report stays as it is until then.
+const PARTIAL: &str = "recording.partial.jsonl";
+
+/// A complete recording.
+const COMPLETE: &str = "recording.jsonl";
+
+/// An experiment that can be run here.
+struct Ready<'a> {
+    selected: &'a Selected,
+    schedule: Schedule,
+    facts: &'a HostFacts,
+    template: Option<String>,
+}
+
+pub(super) fn run(selection: &Selection, out: &Path, start: Start) -> Exit {
+    // Before anything else makes a thread: from here on no signal ends the program between a change and its undoing.
+    let signals = match StopSignals::block() {
+        Ok(signals) => signals,
+        Err(error) => {
+            print::error(format!("cannot block signals: {error}"));
+            return Exit::Run;
+        }
+    };
+    let selected = match select::select(selection) {
+        Ok(selected) => selected,
+        Err(exit) => return exit,
+    };
+    let root = Root::new("/");
+    let facts = host::read_facts(&root);
+    let mut exit = Exit::Fine;
+    let mut ran = false;
+    for selected in &selected {
+        let ready = match ready(selected, &facts, &root) {
+            Ok(ready) => ready,
+            Err(refused) => {
+                print::talk(&format!("{}: not run", selected.experiment.name));
+                exit = exit.and(refused);
+                continue;
+            }
+        };
+        let (this, end) = execute(&ready, out, start, &signals);
+        exit = exit.and(this);
+        ran |= this <= Exit::Failed;
+        if end == Continue::Stop {
+            return exit;
+        }
+    }
+    if ran { exit.and(report::index(out, report::Mode::Write)) } else { exit }
+}
+
+/// Whether the next experiment may be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Continue {
+    Go,
+    Stop,
+}
+
+/// Holds everything an experiment asks for against this host and this version.
+fn ready<'a>(selected: &'a Selected, facts: &'a HostFacts, root: &Root) -> Result<Ready<'a>, Exit> {
+    let experiment = &selected.experiment;
+    let refuse = |diagnostics: &[Diagnostic]| {
+        print::diagnostics(diagnostics, &selected.sources);
+        if diagnostics.is_empty() { Ok(()) } else { Err(Exit::Host) }
+    };
+    refuse(&bind::refusals(experiment))?;
+    let live = Live::new();
+    let caller = Caller { root: live.is_root(), tools: select::tools(experiment) };
+    refuse(&bind::unmet(experiment, facts, &caller))?;
+    let schedule = bind::bind(experiment, facts).or_else(|diagnostics| {
+        refuse(&diagnostics)?;
+        Err(Exit::Host)
+    })?;
+    let mut changes = schedule.treatments.iter().flat_map(|treatment| &treatment.changes).peekable();
+    if changes.peek().is_some() && !caller.root {
+        print::error(format!(
+            "`{}` changes settings of this host, and only root may: run it with sudo",
+            experiment.name
+        ));
+        return Err(Exit::Host);
+    }
+    let routes = changes
+        .clone()
+        .any(|change| matches!(change.kind, ChangeKind::Affinity { .. } | ChangeKind::DefaultAffinity { .. }));
+    if routes && !facts.irq_writable {
+        print::error(
+            "/proc/irq cannot be written here, as in most containers: run it on the host itself, or in a container \
+             with a writable /proc",
+        );
+        return Err(Exit::Host);
+    }
+    let mut missing: Vec<Diagnostic> = Vec::new();
+    for change in changes {
+        if let Err(error) = settings::current(change, root) {
+            let message = format!("{}: {error}", settings::describe(change));
+            let help = "take it out, or run this on a host that has it".to_owned();
+            let diagnostic = change.span.error(crate::diagnostic::Kind::HostCannot { message, help });
+            if !missing.contains(&diagnostic) {
+                missing.push(diagnostic);
+            }
+        }
+    }
+    refuse(&missing)?;
+    Ok(Ready { selected, schedule, facts, template: template(selected)? })
+}
+
+/// The text of the experiment's own template, read now, so that the recording carries it.
+fn template(selected: &Selected) -> Result<Option<String>, Exit> {
+    let Some(template) = &selected.experiment.report.template else { return Ok(None) };
+    let path = selected.path.parent().unwrap_or(Path::new(".")).join(template);
+    std::fs::read_to_string(&path).map(Some).map_err(|error| {
+        print::error(format!("cannot read the report template {}: {error}", path.display()));
+        Exit::File
+    })
+}
+
+fn header(ready: &Ready<'_>) -> recording::Header {
+    let mut design = bind::design_record(&ready.selected.experiment, &ready.schedule, &ready.selected.sources);
+    design.template_text.clone_from(&ready.template);
+    let sources = ready.selected.sources.iter();
+    recording::Header {
+        format: recording::FORMAT,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: jiff::Timestamp::now().to_string(),
+        sources: sources.map(|source| (source.path.display().to_string(), source.text.clone())).collect(),
+        design,
+        order: ready.schedule.order.clone(),
+        host: ready.facts.clone(),
+    }
+}
+
+fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -> (Exit, Continue) {
+    let failed = |message: String| {
+        print::error(message);
+        (Exit::Run, Continue::Stop)
+    };
+    let experiment = &ready.selected.experiment;
+    let folder = out.join(&experiment.name);
+    let partial = folder.join(PARTIAL);
+    let live = Live::new();
+    // The lock comes first: a second runner must not even touch the recording of the first.
+    let mut settings = match Settings::open(&live, &settings::state_dir(), &experiment.name) {
+        Ok(settings) => settings,
+        Err(error) => return failed(error.to_string()),
+    };
+    if let Err(error) = std::fs::create_dir_all(&folder) {
+        return failed(format!("cannot make {}: {error}", folder.display()));
+    }
+    if folder.join("README.md").exists() && !folder.join(COMPLETE).exists() {
+        return failed(format!(
+            "{} holds a README.md without a recording, which is somebody's own; choose another --out",
+            folder.display()
+        ));
+    }
+    let protocol = &experiment.protocol;
+    let plan = Plan::new(&ready.schedule, (protocol.settle_ms, protocol.retries));
+    let header = header(ready);
+    let (mut writer, plan) = match begin(&partial, &header, plan, start) {
+        Ok(begun) => begun,
+        Err(exit) => return (exit, Continue::Stop),
+    };
+    let program = match runner::own_program() {
+        Ok(program) => program,
+        Err(error) => return failed(format!("cannot find the irqlab program: {error}")),
+    };
+    let machine =
+        Machine { files: &Root::new("/"), apply: &mut settings, signals, program: &program, scratch: &scratch() };
+    let mut progress = Lines::new(&header.design, plan.trials.len());
+    let finished = runner::run(machine, &plan, &mut writer, &mut progress);
+    let put_back = restore::outcome(&finished.restored);
+    match finished.outcome {
+        Ok(Outcome::Complete { invalid }) => {
+            let exit = complete(&partial, &folder.join(COMPLETE), invalid);
+            (exit.and(put_back), if put_back == Exit::Fine { Continue::Go } else { Continue::Stop })
+        }
+        Ok(Outcome::Interrupted { signal }) => {
+            print::error(format!(
+                "interrupted by {signal}; what was recorded is in {}: `irqlab run {} --resume` goes on",
+                partial.display(),
+                ready.selected.path.display()
+            ));
+            (Exit::Run, Continue::Stop)
+        }
+        Err(error) => {
+            print::error(format!("{}: {error}", experiment.name));
+            print::talk(&format!("what was recorded is in {}", partial.display()));
+            (Exit::Run, Continue::Stop)
+        }
+    }
+}
+
+/// Outputs of workloads go to memory where there is such a file system, so that writing them causes no interrupts.
+fn scratch() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// Creates the recording, or takes up the one that is there.
+fn begin<'a>(
+    partial: &Path,
+    header: &recording::Header,
+    plan: Plan<'a>,
+    start: Start,
+) -> Result<(Writer, Plan<'a>), Exit> {
+    let run = |message: String| {
+        print::error(message);
+        Exit::Run
+    };
+    if start == Start::Fresh {
+        let writer = Writer::create(partial, header).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::AlreadyExists {
+                print::error(format!(
+                    "{} is the recording of an unfinished run: go on with --resume, or remove it",
+                    partial.display()
+                ));
+                Exit::Usage
+            } else {
+                run(format!("cannot write {}: {error}", partial.display()))
+            }
+        })?;
+        return Ok((writer, plan));
+    }
+    if !partial.exists() {
+        print::error(format!("there is no unfinished run to go on with: {} does not exist", partial.display()));
+        return Err(Exit::Usage);
+    }
+    let recorded = recording::read(partial).map_err(|error| run(error.to_string()))?;
+    for note in &recorded.notes {
+        print::talk(&format!("note: {}: {note}", partial.display()));
+    }
+    let differences = recorded.differences(header);
+    if !differences.is_empty() {
+        for difference in differences {
+            print::error(format!("not as it was recorded: {difference}"));
+        }
+        print::talk(
+            "a resumed run must be the same experiment on the same settings; begin a new one elsewhere with --out",
+        );
+        return Err(Exit::Usage);
+    }
+    let mut writer = Writer::resume(partial, &recorded)
+        .map_err(|error| run(format!("cannot write {}: {error}", partial.display())))?;
+    let resumed = Line::Resumed { at: header.started_at.clone(), host: Box::new(header.host.clone()) };
+    writer.append(&resumed).map_err(|error| run(format!("cannot write {}: {error}", partial.display())))?;
+    Ok((writer, plan.resume(&recorded)))
+}
+
+/// Renames the recording, writes its report and says what came out.
+fn complete(partial: &Path, recording: &PathBuf, invalid: u32) -> Exit {
+    if let Err(error) = std::fs::rename(partial, recording) {
+        print::error(format!("cannot rename {}: {error}", partial.display()));
+        return Exit::Run;
+    }
+    let recorded: Recording = match recording::read(recording) {
+        Ok(recorded) => recorded,
+        Err(error) => {
+            print::error(error);
+            return Exit::Run;
+        }
+    };
+    let findings = analysis::analyse(&recorded.header, &recorded.trials, &recorded.resumed, recorded.end.as_ref());
+    let mut exit = report::one(recording, &recorded, &findings, report::Mode::Write);
+    for expectation in &findings.expectations {
+        if expectation.verdict == ExpectationVerdict::Failed {
+            let declared = &recorded.header.design.expectations[expectation.expectation];
+            print::error(format!("{}: the expectation does not hold: {}", declared.place, declared.text));
+            exit = exit.and(Exit::Failed);
+        }
+    }
+    if findings.counts.valid == 0 {
+        print::error("no trial was valid; the report says why");
+        return exit.and(Exit::Run);
+    }
+    if invalid > 0 {
+        print::talk(&format!("note: {invalid} planned trials have no valid run; the report says why"));
+    }
+    exit
+}
