@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use nix::sched::{sched_getaffinity, sched_setaffinity};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Ended, Program, System};
@@ -98,10 +98,16 @@ impl System for Live {
 
     fn start(&self, program: &Program) -> Result<(), SystemError> {
         let failed = |source| SystemError::new("start", &program.executable, source);
-        let mut command = Command::new(&program.executable);
-        if let Some((name, arguments)) = program.arguments.split_first() {
-            command.arg0(name).args(arguments);
-        }
+        let arguments = program.arguments.split_first();
+        let mut command = if let Some(mut command) = unblocking() {
+            command.arg(&program.executable);
+            command
+        } else {
+            let mut command = Command::new(&program.executable);
+            command.arg0(arguments.map_or(program.executable.as_str(), |(name, _)| name));
+            command
+        };
+        command.args(arguments.map_or(&[][..], |(_, arguments)| arguments));
         if let Some(environment) = &program.environment {
             command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         }
@@ -134,6 +140,24 @@ impl System for Live {
             children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         }
     }
+}
+
+/// A run blocks the signals that stop it, and what it starts would inherit that: a daemon nothing ends but SIGKILL.
+/// Unblocking them here, even for a moment, would let a waiting one end the run with the host changed, so `env` of
+/// coreutils (since 8.31) does it in the new process. `None` when nothing is blocked or this host's `env` cannot.
+fn unblocking() -> Option<Command> {
+    const ENV: &str = "/usr/bin/env";
+    const OPTION: &str = "--default-signal=HUP,INT,TERM";
+    let blocked = SigSet::thread_get_mask().ok()?;
+    if ![Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(|signal| blocked.contains(signal)) {
+        return None;
+    }
+    let mut probe = Command::new(ENV);
+    probe.args([OPTION, "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().ok().filter(std::process::ExitStatus::success)?;
+    let mut command = Command::new(ENV);
+    command.arg(OPTION);
+    Some(command)
 }
 
 /// Starts a child on `cpus`. It inherits the affinity of the thread that starts it, so that thread goes there first

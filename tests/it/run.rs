@@ -482,9 +482,41 @@ fn when_the_runner_is_killed_its_workloads_end() {
     assert!(lines.next().unwrap().unwrap().contains("ready"));
     (&ours).write_all(b"go\n").unwrap();
     assert!(lines.next().unwrap().unwrap().contains("started"));
-    assert_eq!(alive("932.1"), 1);
+    // The kernel lets `execve` be seen as done a moment before the new command line is.
+    let began = Instant::now();
+    while alive("932.1") == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
     // What the kernel does with the sockets of a process that ends.
     ours.shutdown(std::net::Shutdown::Both).unwrap();
     launcher.wait().unwrap();
     assert_eq!(alive("932.1"), 0);
+}
+
+#[test]
+fn a_service_started_in_a_run_can_be_stopped_by_a_signal() {
+    use irqlab::settings::{Live, Program, System};
+
+    alone("a_service_started_in_a_run_can_be_stopped_by_a_signal", || {
+        let folder = tempfile::tempdir().unwrap();
+        let said = folder.path().join("said");
+        let script = format!("grep SigBlk /proc/self/status > {0}.new; mv {0}.new {0}", said.display());
+        let _signals = irqlab::run::StopSignals::block().unwrap();
+        let program = Program {
+            executable: "/bin/sh".to_owned(),
+            arguments: vec!["sh".to_owned(), "-c".to_owned(), script],
+            environment: None,
+            directory: None,
+            cpus: None,
+            user: None,
+        };
+        Live::new().start(&program).unwrap();
+        let began = Instant::now();
+        while !said.exists() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(fs::read_to_string(said).unwrap(), "SigBlk:\t0000000000000000\n");
+    });
 }
