@@ -21,7 +21,7 @@ struct View<'a> {
 pub fn host(files: &dyn Files) -> String {
     let facts = read_facts(files);
     let mut text = String::new();
-    for (group, lines) in groups(&facts) {
+    for (group, lines) in groups(&facts).into_iter().filter(|(_, lines)| !lines.is_empty()) {
         text.push_str(group);
         text.push('\n');
         for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {

@@ -7,7 +7,8 @@ use regex::Regex;
 /// What stands for a dropped value.
 const DROPPED: &str = "…";
 
-/// Options whose value names a disk, a host, an address or an account wherever it occurs.
+/// Options whose value names a disk, a host, an address, an account or a program of that host alone, wherever it
+/// occurs.
 const NAMING: &[&str] = &[
     "autoinstall",
     "bootif",
@@ -18,6 +19,7 @@ const NAMING: &[&str] = &[
     "ds",
     "hostname",
     "ifname",
+    "init",
     "ip",
     "ks",
     "machine_id",
@@ -25,6 +27,7 @@ const NAMING: &[&str] = &[
     "netconsole",
     "nfsaddrs",
     "nfsroot",
+    "rdinit",
     "resume",
     "root",
     "sshd",
@@ -88,8 +91,8 @@ mod tests {
     fn what_identifies_is_dropped_and_what_explains_is_kept() {
         for (given, kept) in [
             (
-                "BOOT_IMAGE=/vmlinuz-5.14.0-362.el9.x86_64 root=UUID=0a1b ro quiet",
-                "BOOT_IMAGE=/vmlinuz-5.14.0-362.el9.x86_64 root=… ro quiet",
+                "BOOT_IMAGE=/vmlinuz-5.14.0-362.el9.x86_64 root=UUID=0a1b ro quiet init=/opt/agent",
+                "BOOT_IMAGE=/vmlinuz-5.14.0-362.el9.x86_64 root=… ro quiet init=…",
             ),
             (
                 "isolcpus=managed_irq,domain,2-7 nohz_full=2-7 irqaffinity=0-1",
