@@ -109,7 +109,7 @@ mod tests {
                 "dyndbg=\"file drivers/x.c +p; root=1\" mitigations=auto,nosmt",
                 "dyndbg=\"file drivers/x.c +p; root=1\" mitigations=auto,nosmt",
             ),
-            ("init=/sbin/x vendor.log=https://logs/x -- --addr 0.0.0.0 secret", "init=/sbin/x vendor.log=…"),
+            ("init=/sbin/x vendor.log=https://logs/x -- --addr 0.0.0.0 secret", "init=… vendor.log=…"),
             ("a=fe80::1 b=db.rack7.example.org c=600508b1001c1234abcd 192.168.7.7", "a=… b=… c=… …"),
             (
                 "console=ttyS0,115200n8 pci=nocrs memmap=1G!4G hugepages=64 intel_idle.max_cstate=1",
