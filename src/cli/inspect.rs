@@ -1,8 +1,10 @@
 //! `irqlab irqs`, `host` and `capture`: what a host is, shown and kept.
 
+use std::io;
 use std::path::Path;
 
-use super::{Exit, host, irqs, print, select};
+use super::{Exit, capture, host, irqs, print, select};
+use crate::host::files::Root;
 
 /// How facts are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,16 @@ pub(super) fn host(root: &Path, form: Form) -> Exit {
     }
 }
 
-pub(super) fn capture(_directory: &Path) -> Exit {
-    Exit::Usage
+pub(super) fn capture(directory: &Path) -> Exit {
+    match capture::capture(&Root::new("/"), directory) {
+        Ok(text) => {
+            print::data(&text);
+            Exit::Fine
+        }
+        Err(error) => {
+            let usage = error.source.kind() == io::ErrorKind::AlreadyExists;
+            print::error(error);
+            if usage { Exit::Usage } else { Exit::Run }
+        }
+    }
 }

@@ -65,18 +65,22 @@ pub fn read_task(files: &dyn Files, pid: u32, tid: u32) -> Option<Task> {
 
 /// Running programs that write interrupt masks or move tasks, in alphabetical order. Zombies do not count.
 pub fn read_writers(files: &dyn Files) -> Vec<String> {
-    let mut writers = Vec::new();
-    for pid in numbers(files, "/proc") {
-        let Ok(comm) = files.read_text(&format!("/proc/{pid}/comm")) else { continue };
-        let stat = files.read(&format!("/proc/{pid}/stat")).ok();
-        let ended = stat.and_then(|stat| parse_stat(&stat)).is_some_and(|task| matches!(task.state, 'Z' | 'X'));
-        if !ended && WRITERS.contains(&&*comm) {
-            writers.push(comm);
-        }
-    }
+    let pids = read_writer_pids(files).into_iter();
+    let mut writers: Vec<String> = pids.filter_map(|pid| files.read_text(&format!("/proc/{pid}/comm")).ok()).collect();
     writers.sort_unstable();
     writers.dedup();
     writers
+}
+
+/// Their process numbers.
+pub(super) fn read_writer_pids(files: &dyn Files) -> Vec<u32> {
+    let is_writer = |pid: &u32| {
+        let Ok(comm) = files.read_text(&format!("/proc/{pid}/comm")) else { return false };
+        let stat = files.read(&format!("/proc/{pid}/stat")).ok();
+        let ended = stat.and_then(|stat| parse_stat(&stat)).is_some_and(|task| matches!(task.state, 'Z' | 'X'));
+        !ended && WRITERS.contains(&&*comm)
+    };
+    numbers(files, "/proc").into_iter().filter(is_writer).collect()
 }
 
 /// Reads `/proc/PID/stat`. The name stands in parentheses and may hold blanks and parentheses itself, so the last

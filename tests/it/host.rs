@@ -213,3 +213,159 @@ fn named_rows_are_listed_only_when_asked_for() {
     let rows = json_of("06-s390x-pci", irqlab::cli::irqs::Options { all: false, json: true });
     assert_eq!(rows.len(), 5);
 }
+
+/// Facts that other tests or time may change between two readings.
+fn steady(mut facts: irqlab::recording::HostFacts) -> irqlab::recording::HostFacts {
+    facts.cpu_mhz = None;
+    facts.default_affinity = None;
+    facts.governors.clear();
+    facts.writers.clear();
+    for irq in &mut facts.irqs {
+        (irq.affinity, irq.effective) = (None, None);
+    }
+    facts
+}
+
+#[test]
+fn a_captured_host_has_the_facts_of_the_live_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("host");
+    let live = irqlab::host::files::Root::new("/");
+    irqlab::host::capture::capture(&live, &folder).unwrap();
+    // As after a checkout: modes are lost, and only the list of them is left.
+    for irq in fs::read_dir(folder.join("proc/irq")).unwrap().map(|entry| entry.unwrap().path().join("smp_affinity")) {
+        if irq.exists() {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(irq, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+    }
+    let captured = irqlab::host::read_facts(&irqlab::host::files::Root::new(&folder));
+    assert!(
+        captured
+            .irqs
+            .iter()
+            .all(|irq| irq.affinity.is_some() || irq.movability != irqlab::recording::facts::Movability::Movable)
+    );
+    assert_eq!(steady(captured), steady(irqlab::host::read_facts(&live)));
+    let error = irqlab::host::capture::capture(&live, &folder).unwrap_err();
+    assert!(error.to_string().contains("the folder is not empty"), "{error}");
+}
+
+#[test]
+fn nothing_in_a_capture_tells_the_host_from_another() {
+    let source = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/cmdline", "root=UUID=c0ffee ip=10.9.8.7 quiet\n"),
+        ("proc/cpuinfo", "processor\t: 0\nSerial\t\t: 00000000c0ffee\n"),
+        ("proc/interrupts", "  CPU0\n"),
+        (
+            "proc/self/mountinfo",
+            "1 0 0:2 /docker/c0ffee /sys/fs/cgroup ro - cgroup2 cgroup rw\n2 0 0:3 / /home/c0ffee rw - ext4 /dev/c0ffee rw\n",
+        ),
+        ("proc/sys/kernel/hostname", "c0ffee\n"),
+        ("sys/class/dmi/id/product_serial", "c0ffee\n"),
+        ("sys/devices/pci0000:00/0000:00:05.0/net/eth0/address", "52:54:00:c0:ff:ee\n"),
+    ] {
+        let place = source.path().join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, text).unwrap();
+    }
+    fs::create_dir_all(source.path().join("sys/class/net")).unwrap();
+    let link = source.path().join("sys/class/net/eth0");
+    std::os::unix::fs::symlink("../../devices/pci0000:00/0000:00:05.0/net/eth0", link).unwrap();
+    let target = tempfile::tempdir().unwrap();
+    irqlab::host::capture::capture(&irqlab::host::files::Root::new(source.path()), target.path()).unwrap();
+    let mut folders = vec![target.path().to_owned()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(path);
+            } else if entry.file_type().unwrap().is_file() {
+                seen += 1;
+                let text = fs::read_to_string(&path).unwrap();
+                let telling = ["c0ffee", "c0:ff:ee", "10.9.8.7"].iter().find(|word| text.contains(**word));
+                assert_eq!(telling, None, "{}: {text}", path.display());
+            }
+        }
+    }
+    assert!(seen >= 4, "{seen}");
+}
+
+fn committed(name: &str) -> irqlab::host::files::Root {
+    irqlab::host::files::Root::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts").join(name))
+}
+
+fn irqs_of(facts: &irqlab::recording::HostFacts, device: &str) -> String {
+    let device = facts.device(device).unwrap();
+    device.irqs.iter().map(|irq| irq.0.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn interrupts_belong_to_the_device_that_lists_them() {
+    let facts = irqlab::host::read_facts(&committed("lab-4cpu-e1000-megasas"));
+    assert_eq!(facts.unreadable, Vec::<String>::new());
+    assert_eq!((irqs_of(&facts, "eth0"), irqs_of(&facts, "eth1")), ("22".to_owned(), "23".to_owned()));
+    assert_eq!((irqs_of(&facts, "sda"), irqs_of(&facts, "vda")), ("30 31 32 33".to_owned(), "24 25".to_owned()));
+    let drivers: Vec<_> = ["eth0", "sda", "vda"].map(|name| facts.device(name).unwrap().driver.clone().unwrap()).into();
+    assert_eq!(drivers, ["e1000", "megaraid_sas", "virtio_blk"]);
+    let managed = facts.irq(Irq(25)).unwrap();
+    assert_eq!(managed.movability, irqlab::recording::facts::Movability::Managed);
+    assert_eq!(facts.irq(Irq(31)).unwrap().hint.as_ref().unwrap().to_string(), "1");
+    assert_eq!(facts.topology.cpus[3].siblings.to_string(), "2-3");
+    assert_eq!((facts.topology.cpus[0].hotpluggable, facts.topology.cpus[1].hotpluggable), (false, true));
+    assert_eq!((facts.topology.cpus[1].node, facts.topology.cpus[2].node), (0, 1));
+    assert_eq!(facts.cpuset.v2.as_deref(), Some("/sys/fs/cgroup"));
+    let found = irqlab::host::disturbances::disturbances(&facts);
+    let remedies: Vec<&str> = found.iter().map(|found| &*found.remedy).collect();
+    for remedy in ["hold { service irqbalance stopped }", "hold { smt off }", "hold { sysctl kernel.nmi_watchdog=0 }"] {
+        assert!(remedies.contains(&remedy), "{remedy}: {remedies:?}");
+    }
+}
+
+#[test]
+fn queues_are_in_order_and_eth1_is_not_eth10() {
+    let facts = irqlab::host::read_facts(&committed("smt-off-holes"));
+    assert_eq!(irqs_of(&facts, "eth1"), "139 138 137 136 135 134 133 132 131 130 129 128");
+    assert_eq!(irqs_of(&facts, "eth10"), "141 140");
+    assert_eq!(irqs_of(&facts, "end0"), "9", "a device off PCI is found by its handler's name");
+    assert_eq!(facts.topology.cpus[3].cpu, Cpu(6));
+    assert_eq!(facts.topology.cpus[3].siblings.to_string(), "6");
+    assert_eq!((facts.topology.nohz_full.is_empty(), facts.turbo), (true, Some(true)));
+    assert_eq!((facts.irq_writable, facts.systemd), (false, true));
+}
+
+#[test]
+fn the_table_of_a_host_shows_what_can_be_moved_and_why_not() {
+    let text =
+        irqlab::cli::irqs::irqs(&committed("lab-4cpu-e1000-megasas"), irqlab::cli::irqs::Options::default()).unwrap();
+    let line = |irq: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(irq)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("22"), "22 eth0 e1000 eth0 0-3 3 - - yes 4 0 0 3105 3109");
+    assert_eq!(line("25"), "25 vda virtio_blk virtio0-req.0 0-3 0 - - no, managed 211 340 0 0 551");
+    assert_eq!(line("33"), "33 sda megaraid_sas megasas0-msix3 0-3 3 3 - yes 0 0 0 2000 2000");
+}
+
+#[test]
+fn every_smt_state_is_a_fact_and_its_absence_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = irqlab::host::files::Root::new(dir.path());
+    assert_eq!(irqlab::host::read_facts(&root).topology.smt_control, None);
+    let folder = dir.path().join("sys/devices/system/cpu/smt");
+    fs::create_dir_all(&folder).unwrap();
+    for state in ["on", "off", "forceoff", "notsupported", "notimplemented", "2"] {
+        fs::write(folder.join("control"), format!("{state}\n")).unwrap();
+        assert_eq!(irqlab::host::read_facts(&root).topology.smt_control.as_deref(), Some(state));
+    }
+}
+
+#[test]
+fn the_captured_virtual_machine_has_its_devices_one_level_up() {
+    let facts = irqlab::host::read_facts(&committed("vm-2cpu-virtio"));
+    assert_eq!((irqs_of(&facts, "eth0"), irqs_of(&facts, "vda")), ("37 38 39".to_owned(), "35 36".to_owned()));
+    assert_eq!(facts.irq(Irq(36)).unwrap().movability, irqlab::recording::facts::Movability::Managed);
+    assert_eq!(facts.cpuset.v1.as_deref(), Some("/sys/fs/cgroup/cpuset"));
+}
