@@ -25,7 +25,8 @@ pub fn host(files: &dyn Files) -> String {
         text.push_str(group);
         text.push('\n');
         for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-            text.extend([format!("  {name:<18} {}\n", printable(value))]);
+            let name = if name.is_empty() { String::new() } else { format!("{name:<18} ") };
+            text.extend([format!("  {name}{}\n", printable(value))]);
         }
         text.push('\n');
     }

@@ -39,11 +39,8 @@ pub fn disturbances(facts: &HostFacts) -> Vec<Disturbance> {
     let managed: Vec<String> =
         facts.irqs.iter().filter(|irq| irq.movability == Movability::Managed).map(|irq| irq.irq.to_string()).collect();
     if !managed.is_empty() {
-        let what = format!(
-            "{} cannot be moved, the kernel places them itself: IRQ {}",
-            count(managed.len()),
-            shorten(&managed)
-        );
+        let what =
+            format!("{} managed by the kernel and cannot be moved: IRQ {}", count(managed.len()), shorten(&managed));
         add(what, "leave them out of the selector, or boot with isolcpus=managed_irq,…");
     }
     if let Some(kind) = &facts.virtualisation {

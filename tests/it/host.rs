@@ -260,7 +260,7 @@ fn nothing_in_a_capture_tells_the_host_from_another() {
         ("proc/interrupts", "  CPU0\n"),
         (
             "proc/self/mountinfo",
-            "1 0 0:2 /docker/c0ffee /sys/fs/cgroup ro - cgroup2 cgroup rw\n2 0 0:3 / /home/c0ffee rw - ext4 /dev/c0ffee rw\n",
+            "1 0 0:2 /docker/c0ffee /sys/fs/cgroup ro - cgroup2 cgroup rw\n2 0 0:3 / /srv/c0ffee rw - ext4 /dev/c0ffee rw\n",
         ),
         ("proc/sys/kernel/hostname", "c0ffee\n"),
         ("sys/class/dmi/id/product_serial", "c0ffee\n"),
