@@ -64,7 +64,8 @@ impl Table {
             return Err(TableError::CutHeader { length: text.len() });
         };
         let cpus = parse_header(&text[..end])?;
-        let mut table = Table { cpus, rows: Vec::new(), complete: text.ends_with(b"\n"), counts: Vec::new() };
+        let counts = Vec::with_capacity(text.len() / ZERO.len());
+        let mut table = Table { cpus, rows: Vec::new(), complete: text.ends_with(b"\n"), counts };
         let mut at = end + 1;
         while at < text.len() {
             at = table.parse_row(text, at);
@@ -161,14 +162,14 @@ const ZERO: &[u8] = b"          0";
 
 fn parse_header(line: &[u8]) -> Result<Vec<Cpu>, TableError> {
     let line = String::from_utf8_lossy(line);
-    let mut cpus = Vec::new();
-    let mut seen = CpuSet::new();
+    let mut cpus: Vec<Cpu> = Vec::new();
     for word in line.split_ascii_whitespace() {
         let digits = word.strip_prefix("CPU").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         let digits = digits.filter(|digits| !digits.is_empty()).ok_or(TableError::NoHeader)?;
         let cpu = digits.parse().ok().filter(|cpu| *cpu <= MAX_CPU).map(Cpu);
-        let cpu = cpu.filter(|cpu| !seen.contains(*cpu)).ok_or_else(|| TableError::OddCpu { word: word.to_owned() })?;
-        seen.insert(cpu);
+        // Ascending in every kernel, so that the search is for the odd file only.
+        let repeated = |cpu: &Cpu| cpus.last().is_some_and(|last| last >= cpu) && cpus.contains(cpu);
+        let cpu = cpu.filter(|cpu| !repeated(cpu)).ok_or_else(|| TableError::OddCpu { word: word.to_owned() })?;
         cpus.push(cpu);
     }
     if cpus.is_empty() { Err(TableError::NoHeader) } else { Ok(cpus) }
