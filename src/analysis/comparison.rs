@@ -3,12 +3,13 @@
 //! Precedence of verdicts: a reason why nothing may be concluded, then equivalence within a declared margin (flagged
 //! when a difference smaller than the margin is there all the same), then better or worse, then inconclusive.
 
+use super::interaction::{self, Contrast};
 use super::multiplicity::holm;
 use super::planner::{Pairing, needed_n};
-use super::sides::{Inferred, Layout, Pair, Sides, combinations, is_replicated, pairs, scale_of};
+use super::sides::{Inferred, Layout, Sides, combinations, is_replicated, pairs, scale_of};
 use super::student::Inference;
 use super::values::Values;
-use super::{ComparisonFinding, Estimate, Flag, Method, NoInference, Scale, Verdict};
+use super::{ComparisonFinding, Estimate, Flag, Interaction, Method, NoInference, Scale, Verdict};
 use crate::recording::{Comparison, Design, Direction, Trial};
 
 /// Two-sided error rate of a verdict.
@@ -74,10 +75,15 @@ struct Question<'a> {
     values: &'a Values,
 }
 
-/// Judges every declared comparison.
-pub(super) fn compare(material: &Material) -> Vec<ComparisonFinding> {
-    let clauses = material.design.comparisons.iter().enumerate();
-    let mut questions: Vec<Question> = clauses.flat_map(|(index, clause)| ask(material, index, clause)).collect();
+/// Judges every declared comparison, and tells what its effects depend on.
+pub(super) fn compare(material: &Material) -> (Vec<ComparisonFinding>, Vec<Interaction>) {
+    let (mut questions, mut interactions) = (Vec::new(), Vec::new());
+    for (index, clause) in material.design.comparisons.iter().enumerate() {
+        let mut asked = Asked { material, index, clause, questions: Vec::new(), interactions: Vec::new() };
+        asked.ask();
+        questions.extend(asked.questions);
+        interactions.extend(asked.interactions);
+    }
     for values in material.values {
         let family: Vec<usize> = (0..questions.len())
             .filter(|i| std::ptr::eq(questions[*i].values, values) && has_p(&questions[*i]))
@@ -89,94 +95,126 @@ pub(super) fn compare(material: &Material) -> Vec<ComparisonFinding> {
             conclude(question, &p, place);
         }
     }
-    questions.into_iter().map(|question| question.finding).collect()
+    (questions.into_iter().map(|question| question.finding).collect(), interactions)
 }
 
 fn has_p(question: &Question) -> bool {
     question.finding.p.is_some()
 }
 
-/// One question per metric, level and combination of `within` levels, as far as the design has treatments for it.
-fn ask<'a>(material: &Material<'a>, index: usize, clause: &Comparison) -> Vec<Question<'a>> {
-    let levels = material.design.factors.get(clause.factor).map_or(0, |factor| factor.levels.len());
-    let mut questions = Vec::new();
-    for values in clause.metrics.iter().flat_map(|metric| material.metrics(metric)) {
-        for level in (0..levels).filter(|level| *level != clause.base) {
-            for within in combinations(material.design, &clause.within) {
-                let pairs = pairs(material.design, clause.factor, (level, clause.base), &within);
-                if pairs.is_empty() {
-                    continue;
+/// One `compare` clause while its questions are put together.
+struct Asked<'m, 'a> {
+    material: &'m Material<'a>,
+    index: usize,
+    clause: &'m Comparison,
+    questions: Vec<Question<'a>>,
+    interactions: Vec<Interaction>,
+}
+
+impl Asked<'_, '_> {
+    /// One question per metric, level and combination of `within` levels, as far as the design has treatments for it.
+    fn ask(&mut self) {
+        let (material, clause) = (self.material, self.clause);
+        let levels = material.design.factors.get(clause.factor).map_or(0, |factor| factor.levels.len());
+        for values in clause.metrics.iter().flat_map(|metric| material.metrics(metric)) {
+            for level in (0..levels).filter(|level| *level != clause.base) {
+                for within in combinations(material.design, &clause.within) {
+                    self.effect(values, level, &within);
                 }
-                let sides = Sides::new(values, material.layout(), &pairs, (1.0, 1.0));
-                let inferred = material.infer(&sides, clause.factor, (level, clause.base));
-                // Without variance the model has nothing to say, and counting still has.
-                let judged = matches!(inferred.inference, Ok(_) | Err(NoInference::ZeroVariance));
-                let finding = ComparisonFinding {
-                    comparison: index,
-                    metric: values.id.clone(),
-                    factor: material.factor(clause.factor),
-                    level: material.level(clause.factor, level),
-                    base: material.level(clause.factor, clause.base),
-                    within: material.names(&within),
-                    averaged_over: averaged_over(material.design, clause)
-                        .into_iter()
-                        .map(|factor| material.factor(factor))
-                        .collect(),
-                    n: inferred.n,
-                    estimate: inferred
-                        .inference
-                        .ok()
-                        .and_then(|inference| estimate(&inference, &sides, inferred.method)),
-                    point: inferred.point.map(|point| shown(point, sides.scale)).filter(|point| point.is_finite()),
-                    scale: sides.scale,
-                    p: inferred.inference.ok().and_then(|inference| inference.p()),
-                    p_holm: None,
-                    exact: if judged { sides.exact() } else { None },
-                    margin: clause.margin,
-                    verdict: inferred.inference.err().map_or(Verdict::Inconclusive, Verdict::NoInference),
-                    flags: if inferred.inference.is_ok() {
-                        depends_on(material.design, &sides, &pairs, clause)
-                    } else {
-                        Vec::new()
-                    },
-                    needed_n: None,
-                };
-                questions.push(Question { finding, sides, inferred, direction: values.direction, values });
             }
         }
     }
-    questions
+}
+
+impl<'a> Asked<'_, 'a> {
+    /// The effect of a level, averaged over the factors that `within` leaves open. Where it depends on the level of one of
+    /// them, the average stands for none: nothing is concluded from it, and the effect at each level takes its place.
+    fn effect(&mut self, values: &'a Values, level: usize, within: &[(usize, usize)]) {
+        let (material, clause) = (self.material, self.clause);
+        let pairs = pairs(material.design, clause.factor, (level, clause.base), within);
+        if pairs.is_empty() {
+            return;
+        }
+        let sides = Sides::new(values, material.layout(), &pairs, (1.0, 1.0));
+        let inferred = material.infer(&sides, clause.factor, (level, clause.base));
+        let averaged = averaged_over(material.design, clause.factor, within);
+        let contrasts = match inferred.inference {
+            Ok(_) => interaction::contrasts(material.design, &sides, &pairs, &averaged),
+            Err(_) => Vec::new(),
+        };
+        let mut depends: Vec<usize> = contrasts.iter().filter(|c| c.p <= ALPHA).map(|c| c.factor).collect();
+        depends.dedup();
+        // Without variance the model has nothing to say, and counting still has.
+        let judged = matches!(inferred.inference, Ok(_) | Err(NoInference::ZeroVariance)) && depends.is_empty();
+        let inference = inferred.inference.ok().filter(|_| depends.is_empty());
+        let finding = ComparisonFinding {
+            comparison: self.index,
+            metric: values.id.clone(),
+            factor: material.factor(clause.factor),
+            level: material.level(clause.factor, level),
+            base: material.level(clause.factor, clause.base),
+            within: material.names(within),
+            averaged_over: averaged.iter().map(|factor| material.factor(*factor)).collect(),
+            n: inferred.n,
+            estimate: inference.and_then(|inference| estimate(&inference, &sides, inferred.method)),
+            point: inferred
+                .point
+                .filter(|_| depends.is_empty())
+                .map(|point| shown(point, sides.scale))
+                .filter(|point| point.is_finite()),
+            scale: sides.scale,
+            p: inference.and_then(|inference| inference.p()),
+            p_holm: None,
+            exact: if judged { sides.exact() } else { None },
+            margin: clause.margin,
+            verdict: match inferred.inference {
+                Ok(_) if depends.is_empty() => Verdict::Inconclusive,
+                Ok(_) => Verdict::NoInference(NoInference::DependsOnLevel),
+                Err(reason) => Verdict::NoInference(reason),
+            },
+            flags: depends.iter().map(|factor| Flag::DependsOn { factor: *factor }).collect(),
+            needed_n: None,
+        };
+        for contrast in &contrasts {
+            self.interactions.push(interaction(material, &finding, contrast, (&sides, inferred.method)));
+        }
+        self.questions.push(Question { finding, sides, inferred, direction: values.direction, values });
+        if !depends.is_empty() {
+            for levels in combinations(material.design, &depends) {
+                self.effect(values, level, &[within, &levels].concat());
+            }
+        }
+    }
 }
 
 /// Factors with several levels that are neither compared nor held fixed.
-fn averaged_over(design: &Design, clause: &Comparison) -> Vec<usize> {
+fn averaged_over(design: &Design, compared: usize, within: &[(usize, usize)]) -> Vec<usize> {
     let several = |factor: &usize| design.factors[*factor].levels.len() > 1;
-    let averaged = |factor: &usize| *factor != clause.factor && !clause.within.contains(factor) && several(factor);
-    (0..design.factors.len()).filter(averaged).collect()
+    let fixed = |factor: &usize| within.iter().any(|(held, _)| held == factor);
+    (0..design.factors.len()).filter(|factor| *factor != compared && !fixed(factor) && several(factor)).collect()
 }
 
-/// Factors averaged over on whose level the effect depends: each level's effect against that of the factor's first
-/// level, at 5 % after Holm over all of these contrasts. The average then stands for none of them.
-fn depends_on(design: &Design, sides: &Sides, pairs: &[Pair], clause: &Comparison) -> Vec<Flag> {
-    let level_of = |pair: &Pair, factor: usize| design.treatments[pair.0].levels[factor];
-    let mut contrasts: Vec<(usize, f64)> = Vec::new();
-    for factor in averaged_over(design, clause) {
-        let Some(first) = pairs.iter().map(|pair| level_of(pair, factor)).min() else { continue };
-        for level in first + 1..design.factors[factor].levels.len() {
-            let group = |pair: &Pair| match level_of(pair, factor) {
-                of_pair if of_pair == level => Some(true),
-                of_pair if of_pair == first => Some(false),
-                _ => None,
-            };
-            let p = sides.interaction_p(&pairs.iter().map(group).collect::<Vec<_>>());
-            contrasts.extend(p.map(|p| (factor, p)));
-        }
+fn interaction(
+    material: &Material,
+    finding: &ComparisonFinding,
+    contrast: &Contrast,
+    (sides, method): (&Sides, Method),
+) -> Interaction {
+    Interaction {
+        comparison: finding.comparison,
+        metric: finding.metric.clone(),
+        factor: finding.factor.clone(),
+        level: finding.level.clone(),
+        base: finding.base.clone(),
+        within: finding.within.clone(),
+        over: material.factor(contrast.factor),
+        over_level: material.level(contrast.factor, contrast.level),
+        over_base: material.level(contrast.factor, contrast.base),
+        estimate: estimate(&contrast.inference, sides, method),
+        scale: sides.scale,
+        p: contrast.p,
+        real: contrast.p <= ALPHA,
     }
-    let adjusted = holm(&contrasts.iter().map(|(_, p)| *p).collect::<Vec<_>>());
-    let mut found: Vec<usize> =
-        contrasts.iter().zip(adjusted).filter(|(_, p)| *p <= ALPHA).map(|((factor, _), _)| *factor).collect();
-    found.dedup();
-    found.into_iter().map(|factor| Flag::DependsOn { factor }).collect()
 }
 
 /// From the ln scale, where a ratio is inferred, to the ratio itself.

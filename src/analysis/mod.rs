@@ -7,6 +7,8 @@ mod comparison;
 pub mod doubts;
 pub mod exact;
 mod expectation;
+mod flags;
+mod interaction;
 pub mod multiplicity;
 pub mod planner;
 pub mod published;
@@ -28,14 +30,16 @@ pub fn analyse(header: &Header, trials: &[Trial], resumed: &[(String, HostFacts)
     let valid = values::valid_trials(trials);
     let values = values::values(design, &header.host, &valid);
     let material = comparison::Material { design, trials: &valid, values: &values };
-    let comparisons = comparison::compare(&material);
+    let (mut comparisons, interactions) = comparison::compare(&material);
     let treatment_checks = treatment::checks(design, trials);
     let evidence = warnings::Evidence { header, trials, resumed, end };
     let warnings = warnings::warnings(&evidence, &material, &treatment_checks, &comparisons);
+    flags::flag(&mut comparisons, &warnings, design);
     Findings {
         metrics: values.iter().map(metric_findings).collect(),
         expectations: expectation::judge(&material),
         comparisons,
+        interactions,
         treatment_checks,
         invalid_trials: invalid_trials(trials),
         counts: TrialCounts {
@@ -80,8 +84,11 @@ fn invalid_trials(trials: &[Trial]) -> Vec<InvalidTrial> {
 pub struct Findings {
     /// Measured quantities with `*` expanded, in the order of the `measure` clauses.
     pub metrics: Vec<MetricFindings>,
-    /// One entry per declared comparison, metric, level and combination of `within` levels.
+    /// One entry per declared comparison, metric, level and combination of `within` levels. One whose effect depends on a
+    /// factor it is averaged over is followed by the effect at each level of that factor.
     pub comparisons: Vec<ComparisonFinding>,
+    /// Whether averaged effects are the same at each level of what they are averaged over.
+    pub interactions: Vec<Interaction>,
     /// One entry per expectation and combination of `within` levels.
     pub expectations: Vec<ExpectationFinding>,
     /// One entry per treatment.
@@ -195,6 +202,37 @@ pub struct ComparisonFinding {
     pub needed_n: Option<u32>,
 }
 
+/// The effect of a level at one level of another factor, against its effect at that factor's first level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interaction {
+    /// Index of the `compare` clause.
+    pub comparison: usize,
+    /// Metric id.
+    pub metric: String,
+    /// Factor compared.
+    pub factor: String,
+    /// The level looked at.
+    pub level: String,
+    /// The base level.
+    pub base: String,
+    /// `(factor, level)` held fixed.
+    pub within: Vec<(String, String)>,
+    /// The factor averaged over.
+    pub over: String,
+    /// Its level.
+    pub over_level: String,
+    /// Its first level.
+    pub over_base: String,
+    /// Ratio of ratios (difference of differences) with its 95 % interval.
+    pub estimate: Option<Estimate>,
+    /// Whether it is a ratio of ratios.
+    pub scale: Scale,
+    /// Two-sided, not corrected.
+    pub p: f64,
+    /// The interval leaves out 1 (0 for differences): the effect at each level takes the place of the average.
+    pub real: bool,
+}
+
 /// What a comparison is measured in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -264,6 +302,8 @@ pub enum Verdict {
 /// Why nothing may be concluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoInference {
+    /// The effect is not the same at each level of a factor averaged over; the effects at each level follow.
+    DependsOnLevel,
     /// The metric has no better direction.
     NoDirection,
     /// A level has no value, or blocked levels have none in a common block.
@@ -283,14 +323,22 @@ pub enum NoInference {
 /// Doubts about one verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Flag {
+    /// An A/A control copy differs from the treatment it copies.
+    ControlDiffers,
     /// The effect differs between the levels of a factor (index in the design) it is averaged over: the average stands
-    /// for none of them, and `within` that factor shows each.
+    /// for none of them, and the effects at each level follow.
     DependsOn { factor: usize },
+    /// The values of the metric drift over the run.
+    Drift,
+    /// The first block is unlike the others.
+    FirstBlock,
     /// Leaving out this block (1-based), or without blocks the trial of that repetition of one side, changes the
     /// verdict.
     HangsOnOneRun { block: u32 },
     /// The exact test does not reach 0.05, or cannot, or there is none.
     ModelBasedOnly,
+    /// A trial on one of the sides is an outlier; it is kept.
+    Outlier { treatment: usize, block: u32 },
     /// Equivalent within the margin, and yet a difference is there: it is smaller than the margin.
     WithinMargin,
 }

@@ -180,15 +180,16 @@ impl Sides {
         }
     }
 
-    /// p of the hypothesis that the effect is the same in both groups of strata; `group` says for each stratum which, or
-    /// neither. `None` without strata in both groups or values enough.
-    pub(super) fn interaction_p(&self, group: &[Option<bool>]) -> Option<f64> {
+    /// Effect in one group of strata minus effect in the other: on the ln scale the ratio of ratios. In blocks one contrast
+    /// a block and its t, otherwise Satterthwaite's form over all samples. `group` says for each stratum which, or neither.
+    /// `None` without strata in both groups or values enough.
+    pub(super) fn interaction(&self, group: &[Option<bool>]) -> Option<Inference> {
         let members = |wanted: bool| group.iter().filter(|group| **group == Some(wanted)).count() as f64;
         let weight = |group: &Option<bool>| group.map_or(0.0, |side| if side { 1.0 } else { -1.0 } / members(side));
         if members(true) < 1.0 || members(false) < 1.0 || self.infer().inference.is_err() {
             return None;
         }
-        self.weighted_inference(&group.iter().map(weight).collect::<Vec<f64>>())?.p()
+        self.weighted_inference(&group.iter().map(weight).collect::<Vec<f64>>())
     }
 
     fn equal_weights(&self) -> Vec<f64> {

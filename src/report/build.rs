@@ -34,6 +34,7 @@ pub fn view(recording: &Recording, findings: &Findings) -> View {
         warnings: evidence::warnings(parts),
         metrics: tables::metrics(&parts.recording.header, parts.findings),
         comparisons: tables::comparisons(design, parts.findings),
+        interactions: tables::interactions(design, parts.findings),
         treatment_check: evidence::treatment_check(parts),
         invalid_trials: evidence::invalid_trials(design, parts.findings),
         run: (!published).then(|| facts::run(parts)),

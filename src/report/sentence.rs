@@ -3,8 +3,8 @@
 use super::number::{fixed, interval_decimals, p_relation, p_value, percent, significant};
 use super::text::{code, inline};
 use crate::analysis::{
-    ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Flag, Method,
-    MetricFindings, NoInference, Scale, Verdict,
+    ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Flag, Interaction,
+    Method, MetricFindings, NoInference, Scale, Verdict,
 };
 use crate::recording::{Design, Direction, Expectation, Relation};
 
@@ -108,6 +108,7 @@ pub(super) fn verdict(context: Context<'_>, finding: &ComparisonFinding) -> Stri
             .map_or_else(|| "equivalent".to_owned(), |margin| format!("equivalent within ±{}", percent(margin))),
         Verdict::Faster { beyond_margin } => than(words.better, beyond_margin),
         Verdict::Inconclusive => "inconclusive".to_owned(),
+        Verdict::NoInference(NoInference::DependsOnLevel) => "depends on a level".to_owned(),
         Verdict::NoInference(_) => "no verdict".to_owned(),
         Verdict::Slower { beyond_margin } => than(words.worse, beyond_margin),
     }
@@ -118,9 +119,18 @@ pub(super) fn flag(context: Context<'_>, finding: &ComparisonFinding, flag: Flag
     match flag {
         Flag::DependsOn { factor } => {
             let name = context.design.factors.get(factor).map_or_else(|| "?".to_owned(), |factor| code(&factor.name));
-            format!(
-                "the effect is not the same at each level of {name}, and this average stands for none of them: add `within` {name}"
-            )
+            format!("the effect depends on {name}: see it at each level of {name}")
+        }
+        Flag::ControlDiffers => {
+            "an A/A control copy differs from the treatment it copies, so the noise is larger than the intervals say"
+                .to_owned()
+        }
+        Flag::Drift => "the values drift over the run".to_owned(),
+        Flag::FirstBlock => "the first block is unlike the others: more warm-up may be needed".to_owned(),
+        Flag::Outlier { treatment, block } => {
+            let name = context.design.treatments.get(treatment).map_or("?", |treatment| treatment.name.as_str());
+            let unit = if context.blocked() { "block" } else { "repetition" };
+            format!("{unit} {block} of {} is an outlier, and is in the numbers all the same", code(name))
         }
         Flag::HangsOnOneRun { block } => {
             let unit = if context.blocked() { "block" } else { "repetition" };
@@ -157,6 +167,17 @@ pub(super) fn effect(context: Context<'_>, finding: &ComparisonFinding) -> Strin
 /// The 95 % interval alone.
 pub(super) fn interval(context: Context<'_>, finding: &ComparisonFinding) -> String {
     finding.estimate.map_or_else(|| "-".to_owned(), |estimate| bounds(context, finding.scale, estimate))
+}
+
+/// An interaction and its 95 % interval.
+pub(super) fn ratio_of_ratios(context: Context<'_>, found: &Interaction) -> (String, String) {
+    found.estimate.map_or_else(
+        || ("-".to_owned(), "-".to_owned()),
+        |estimate| {
+            let value = quantity(context, found.scale, estimate.value, decimals(found.scale, estimate));
+            (value, bounds(context, found.scale, estimate))
+        },
+    )
 }
 
 /// Number of pairs or of values per side.
@@ -266,6 +287,9 @@ fn needed(context: Context<'_>, n: u32) -> String {
 
 fn why(reason: NoInference) -> &'static str {
     match reason {
+        NoInference::DependsOnLevel => {
+            "the effect is not the same at each level of what it would be averaged over, so that an average stands for none of them"
+        }
         NoInference::NoDirection => "the metric has no better direction (say `lower_is_better` or `higher_is_better`)",
         NoInference::NoValues => "the two sides have no valid values to compare",
         NoInference::SequentialOrder => {

@@ -149,6 +149,32 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
     Some(Table::new(&columns, rows))
 }
 
+/// Whether averaged effects are the same at each level.
+pub(super) fn interactions(design: &Design, findings: &Findings) -> Option<Table> {
+    let rows = findings.interactions.iter().map(|found| {
+        let context = context(design, findings, &found.metric);
+        let compared = if found.within.is_empty() {
+            format!("{} / {}", found.level, found.base)
+        } else {
+            let within: Vec<String> = found.within.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+            format!("{} / {} with {}", found.level, found.base, within.join(", "))
+        };
+        let (effect, interval) = sentence::ratio_of_ratios(context, found);
+        vec![
+            context.label(&found.metric),
+            code(&compared),
+            code(&format!("{}: {} / {}", found.over, found.over_level, found.over_base)),
+            effect,
+            interval,
+            p_value(found.p),
+            if found.real { "depends on it" } else { "not shown to" }.to_owned(),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let columns = ["metric", "effect of", "at", ">ratio of ratios", ">95 % CI", ">p", "verdict"];
+    (!rows.is_empty()).then(|| Table::new(&columns, rows))
+}
+
 /// What sentences about a metric need.
 pub(super) fn context<'a>(design: &'a Design, findings: &'a Findings, metric: &str) -> Context<'a> {
     Context { design, metric: findings.metrics.iter().find(|candidate| candidate.id == metric) }
@@ -183,9 +209,13 @@ fn direction(direction: Direction) -> &'static str {
 
 fn short_flag(flag: Flag) -> &'static str {
     match flag {
-        Flag::DependsOn { .. } => "differs between levels averaged over",
+        Flag::ControlDiffers => "A/A control differs",
+        Flag::DependsOn { .. } => "depends on a level averaged over",
+        Flag::Drift => "drift",
+        Flag::FirstBlock => "block-1 effect",
         Flag::HangsOnOneRun { .. } => "hangs on one run",
         Flag::ModelBasedOnly => "model-based only",
+        Flag::Outlier { .. } => "outlier",
         Flag::WithinMargin => "different, but within the margin",
     }
 }

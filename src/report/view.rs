@@ -35,6 +35,8 @@ pub struct View {
     pub metrics: Vec<MetricView>,
     /// All comparisons.
     pub comparisons: Option<Table>,
+    /// Whether averaged effects are the same at each level of what they are averaged over.
+    pub interactions: Option<Table>,
     /// Whether settings were in force.
     pub treatment_check: CheckView,
     /// Trials outside the analysis.

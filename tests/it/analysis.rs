@@ -1,7 +1,11 @@
 //! The statistics against reference values, and findings of recordings built in code.
 
+#[path = "analysis/factorials.rs"]
+mod factorials;
 #[path = "analysis/findings.rs"]
 mod findings;
+#[path = "analysis/flags.rs"]
+mod flags;
 #[path = "analysis/recordings.rs"]
 mod recordings;
 #[path = "analysis/vectors.rs"]

@@ -324,6 +324,7 @@ pub(super) fn findings() -> Findings {
             ],
         }],
         comparisons: vec![large, none],
+        interactions: Vec::new(),
         expectations: vec![ExpectationFinding {
             expectation: 0,
             within: Vec::new(),
