@@ -463,6 +463,65 @@ fn the_changelog_knows_this_version_and_each_dependency() {
     assert_none(&found, "a dependency that CHANGELOG.md does not account for");
 }
 
+#[test]
+fn each_listed_writer_still_writes() {
+    let writes =
+        |home: &str| shipped().iter().any(|file| file.is_below(&[home]) && opens_for_writing().is_match(&file.code()));
+    let idle: Vec<String> =
+        WRITERS.iter().filter(|(home, _)| !writes(home)).map(|(home, _)| (*home).to_owned()).collect();
+    assert_none(&idle, "listed as a writer, writes nothing: take it off the list");
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let link = pattern(r"\]\(([^)#: ]+)(?:#[^)]*)?\)");
+    let mut pages = files("docs", &[".md"]);
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        pages.push(SourceFile { path: name.to_owned(), text: read(name) });
+    }
+    let mut found = Vec::new();
+    for page in pages {
+        let folder = top().join(&page.path).parent().expect("a folder").to_path_buf();
+        let targets = link.captures_iter(&page.text).map(|captures| captures[1].to_owned());
+        found.extend(
+            targets.filter(|target| !folder.join(target).exists()).map(|target| format!("{}: {target}", page.path)),
+        );
+    }
+    assert_none(&found, "a link into nothing");
+}
+
+/// What the README shows of the report of the demo: the question, the verdicts and the evidence, word by word.
+fn excerpt(report: &str) -> String {
+    let begin = report.find("**Question:**").expect("a question");
+    let evidence = begin + report[begin..].find("\n**Evidence:**").expect("evidence") + 1;
+    let end = report[evidence..].find('\n').map_or(report.len(), |length| evidence + length);
+    let lines = report[begin..end].lines().filter(|line| !line.starts_with('#'));
+    let mut quoted: Vec<String> = lines.map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    quoted.dedup_by(|next, previous| next == ">" && previous == ">");
+    format!("\nFrom [the report of the demo](reports/quickstart/README.md):\n\n{}\n\n", quoted.join("\n"))
+}
+
+#[test]
+fn the_readme_shows_what_the_committed_report_says() {
+    let readme = read("README.md");
+    let (_, behind) = readme.split_once("<!-- from reports/quickstart/README.md -->").expect("a marked place");
+    let (shown, _) = behind.split_once("<!-- end -->").expect("an end of the marked place");
+    let report = fs::read_to_string(top().join("reports/quickstart/README.md"));
+    let expected = report.map_or_else(|_| "\n".to_owned(), |report| excerpt(&report));
+    assert!(shown == expected, "README.md: between the two marks belongs:\n{expected}");
+}
+
+#[test]
+fn each_committed_report_says_what_its_recording_says() {
+    if !top().join("reports").exists() {
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_irqlab");
+    let output = Command::new(program).args(["report", "reports", "--check"]).current_dir(top()).output();
+    let output = output.expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[cfg(unix)]
 #[test]
 fn scripts_can_be_run() {
