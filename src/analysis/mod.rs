@@ -17,6 +17,7 @@ pub mod spread;
 pub mod student;
 pub mod summary;
 mod treatment;
+pub mod two_stage;
 mod values;
 mod warnings;
 
@@ -449,6 +450,8 @@ pub enum Warning {
     FirstBlock { metric: String, ratio: f64, p: f64 },
     /// Grubbs' test on ln values.
     Outlier { metric: String, treatment: usize, block: u32, value: f64, p: f64 },
+    /// A two-stage run would have needed more blocks than allowed for the wanted width; `None`: nobody can tell how many.
+    TargetNotReached { metric: String, within: f64, needed: Option<u32>, blocks: u32 },
     /// Facts of the host changed between parts of a resumed run.
     HostChanged { what: Vec<String> },
     /// All values of the cell are the same number: the metric is too coarse.

@@ -67,6 +67,16 @@ fn about_the_run(evidence: &Evidence, material: &Material) -> Vec<Warning> {
     if let Some(end) = evidence.end.filter(|end| !end.not_restored.is_empty()) {
         warnings.push(Warning::NotRestored { what: end.not_restored.clone() });
     }
+    if let Some(until) = &evidence.header.design.protocol.until
+        && let Some(decision) = until.decided.as_ref().filter(|decision| decision.target_missed())
+    {
+        warnings.push(Warning::TargetNotReached {
+            metric: until.metric.clone(),
+            within: until.within,
+            needed: decision.needed,
+            blocks: decision.blocks,
+        });
+    }
     let changed: BTreeSet<String> =
         evidence.resumed.iter().flat_map(|(_, host)| host_differences(&evidence.header.host, host)).collect();
     if !changed.is_empty() {

@@ -18,7 +18,7 @@ mod routes;
 mod routing;
 mod words;
 
-pub use order::{blocks, order};
+pub use order::{blocks, further, order};
 pub use record::design_record;
 pub use refusals::refusals;
 pub use requirements::{Caller, unmet};

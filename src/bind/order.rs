@@ -5,9 +5,20 @@ use crate::recording::PlannedTrial;
 
 /// Warm-up trials of every treatment, then the trials proper.
 pub fn order(experiment: &Experiment) -> Vec<PlannedTrial> {
+    order_of(experiment, blocks(experiment))
+}
+
+/// The trials that `blocks` blocks have beyond those of the pilot, in the same seed's order.
+///
+/// One generator runs through all blocks, so that the pilot's order is the beginning of the longer one. Only for
+/// `Order::Blocks`; other orders are shuffled as a whole.
+pub fn further(experiment: &Experiment, blocks: u32) -> Vec<PlannedTrial> {
+    order_of(experiment, blocks).into_iter().skip(order(experiment).len()).collect()
+}
+
+fn order_of(experiment: &Experiment, blocks: u32) -> Vec<PlannedTrial> {
     let protocol = &experiment.protocol;
     let cells = experiment.treatments.len();
-    let blocks = blocks(experiment);
     let warmup = (0..protocol.warmup).flat_map(|_| (0..cells).map(|treatment| (0, treatment)));
     let planned = warmup.chain(cells_in_order(experiment, blocks));
     planned
@@ -61,4 +72,17 @@ fn whole_plots(experiment: &Experiment) -> Vec<usize> {
         })
     };
     experiment.treatments.iter().map(plot).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::design::order::blocks as block_order;
+
+    #[test]
+    fn a_longer_order_begins_with_the_shorter_one() {
+        for seed in 0..20 {
+            let longer = block_order(seed, 5, 12);
+            assert_eq!(block_order(seed, 5, 4), longer[..4]);
+        }
+    }
 }

@@ -147,5 +147,15 @@ fn protocol(experiment: &Experiment) -> recording::Protocol {
         settle_ms: protocol.settle_ms,
         timeout_ms: protocol.timeout_ms,
         retries: protocol.retries,
+        until: match &protocol.repeat {
+            design::Repeat::Fixed(_) => None,
+            design::Repeat::Until { metric, within, pilot, max } => Some(recording::Until {
+                metric: metric.clone(),
+                within: *within,
+                pilot: *pilot,
+                max: *max,
+                decided: None,
+            }),
+        },
     }
 }

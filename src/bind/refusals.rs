@@ -1,7 +1,7 @@
 //! What the language can say and this version does not execute yet. The one list of it: `run` stops here with exit
 //! status 4 before anything is touched.
 
-use crate::design::{Command, Experiment, Parser, Process, Repeat, RoutingTarget, Setting, SettingKind};
+use crate::design::{Command, Experiment, Order, Parser, Process, Repeat, RoutingTarget, Setting, SettingKind};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
 
@@ -25,8 +25,10 @@ pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
     if let Some(path) = &experiment.recorded_from {
         refuse(path.span, "`recorded from`".to_owned());
     }
-    if let Repeat::Until { .. } = experiment.protocol.repeat {
-        refuse(experiment.name_span, "`repeat until`".to_owned());
+    if let Repeat::Until { .. } = experiment.protocol.repeat
+        && experiment.protocol.order != Order::Blocks
+    {
+        refuse(experiment.name_span, "`repeat until` in an order without blocks".to_owned());
     }
     for treatment in &experiment.treatments {
         for setting in &treatment.settings {

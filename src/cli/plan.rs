@@ -8,7 +8,7 @@ use super::select::{self, Selected};
 use super::{Exit, Selection, print};
 use crate::analysis::planner;
 use crate::bind::{self, Caller, Change, ChangeKind, OnRefusal, Schedule, Treatment};
-use crate::design::{Command, Experiment, Order};
+use crate::design::{Command, Experiment, Order, Repeat};
 use crate::host::{self, files::Root};
 use crate::recording::{HostFacts, PlannedTrial};
 use crate::{cpu_set, settings};
@@ -244,6 +244,14 @@ fn power_text(out: &mut String, experiment: &Experiment) {
             return;
         }
     };
+    if let Repeat::Until { metric, within, pilot, max } = &experiment.protocol.repeat {
+        let short = if *pilot < 10 { "; a pilot below 10 often misjudges the spread" } else { "" };
+        let _ = writeln!(
+            out,
+            "\ntwo-stage: after the pilot of {pilot} blocks as many as {metric} needs for ±{:.2} %, {max} at most{short}",
+            within * 100.0
+        );
+    }
     let _ = writeln!(out, "\nwhat {} can show", counted(blocks, "repetition"));
     let _ = match planner::detectable_effect(blocks, pairing) {
         Some(effect) => writeln!(

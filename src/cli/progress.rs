@@ -1,7 +1,10 @@
-//! Progress of a run: one line a trial, written between trials only.
+//! Progress of a run: one line a trial, written between trials only; and the one look a two-stage run takes.
 
 use super::print;
-use crate::recording::{Design, PlannedTrial, Trial};
+use crate::analysis::two_stage;
+use crate::bind;
+use crate::design::Experiment;
+use crate::recording::{Decision, Design, Header, PlannedTrial, Trial};
 use crate::run::Progress;
 
 /// A line when a trial begins to be waited for, completed when it is over.
@@ -32,5 +35,48 @@ impl Progress for Lines<'_> {
         let seconds = trial.duration_ns as f64 / 1e9;
         let faults = if trial.faults.is_empty() { "" } else { ": not valid, see the report" };
         print::talk(&format!("{}/{} {place}: {treatment} {seconds:.2} s{faults}", self.ended, self.planned));
+    }
+}
+
+/// A run whose number of blocks is decided after a pilot.
+pub(super) struct TwoStage<'a> {
+    lines: Lines<'a>,
+    experiment: &'a Experiment,
+    header: &'a Header,
+    trials: Vec<Trial>,
+}
+
+impl<'a> TwoStage<'a> {
+    /// `trials` are those an earlier part of the run recorded.
+    pub(super) fn new(
+        lines: Lines<'a>,
+        (experiment, header): (&'a Experiment, &'a Header),
+        trials: Vec<Trial>,
+    ) -> Self {
+        TwoStage { lines, experiment, header, trials }
+    }
+}
+
+impl Progress for TwoStage<'_> {
+    fn trial_started(&mut self, planned: &PlannedTrial, attempt: u32) {
+        self.lines.trial_started(planned, attempt);
+    }
+
+    fn trial_ended(&mut self, trial: &Trial) {
+        self.lines.trial_ended(trial);
+        self.trials.push(trial.clone());
+    }
+
+    fn further(&mut self) -> Option<Decision> {
+        let decision = two_stage::decide(self.header, &self.trials)?;
+        let order = bind::further(self.experiment, decision.blocks);
+        self.lines.planned += order.len();
+        let needed = decision.needed.map_or_else(|| "a number nobody can tell".to_owned(), |needed| needed.to_string());
+        let missed = if decision.target_missed() { ": target not reached" } else { "" };
+        print::talk(&format!(
+            "after the pilot: the wanted width needs {needed} blocks; {} in all{missed}",
+            decision.blocks
+        ));
+        Some(Decision { at: jiff::Timestamp::now().to_string(), order, ..decision })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::progress::Lines;
+use super::progress::{Lines, TwoStage};
 use super::select::{self, Selected};
 use super::{Exit, Selection, print, report, restore};
 use crate::analysis::{self, ExpectationVerdict};
@@ -179,7 +179,7 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
     let protocol = &experiment.protocol;
     let plan = Plan::new(&ready.schedule, (protocol.settle_ms, protocol.retries));
     let header = header(ready);
-    let (mut writer, plan) = match begin(&partial, &header, plan, start) {
+    let (mut writer, plan, earlier) = match begin(&partial, &header, plan, start) {
         Ok(begun) => begun,
         Err(exit) => return (exit, Continue::Stop),
     };
@@ -189,8 +189,17 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
     };
     let machine =
         Machine { files: &Root::new("/"), apply: &mut settings, signals, program: &program, scratch: &scratch() };
-    let mut progress = Lines::new(&header.design, plan.trials.len());
-    let finished = runner::run(machine, &plan, &mut writer, &mut progress);
+    let mut lines = Lines::new(&header.design, plan.trials.len());
+    let decided = |recording: &Recording| {
+        recording.header.design.protocol.until.as_ref().is_some_and(|until| until.decided.is_some())
+    };
+    let finished = if header.design.protocol.until.is_none() || earlier.as_ref().is_some_and(decided) {
+        runner::run(machine, &plan, &mut writer, &mut lines)
+    } else {
+        let trials = earlier.map(|recording| recording.trials).unwrap_or_default();
+        let mut two_stage = TwoStage::new(lines, (experiment, &header), trials);
+        runner::run(machine, &plan, &mut writer, &mut two_stage)
+    };
     let put_back = restore::outcome(&finished.restored);
     match finished.outcome {
         Ok(Outcome::Complete { invalid }) => {
@@ -219,13 +228,13 @@ fn scratch() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// Creates the recording, or takes up the one that is there.
+/// Creates the recording, or takes up the one that is there and gives it.
 fn begin<'a>(
     partial: &Path,
     header: &recording::Header,
     plan: Plan<'a>,
     start: Start,
-) -> Result<(Writer, Plan<'a>), Exit> {
+) -> Result<(Writer, Plan<'a>, Option<Recording>), Exit> {
     let run = |message: String| {
         print::error(message);
         Exit::Run
@@ -242,7 +251,7 @@ fn begin<'a>(
                 run(format!("cannot write {}: {error}", partial.display()))
             }
         })?;
-        return Ok((writer, plan));
+        return Ok((writer, plan, None));
     }
     if !partial.exists() {
         print::error(format!("there is no unfinished run to go on with: {} does not exist", partial.display()));
@@ -266,7 +275,7 @@ fn begin<'a>(
         .map_err(|error| run(format!("cannot write {}: {error}", partial.display())))?;
     let resumed = Line::Resumed { at: header.started_at.clone(), host: Box::new(header.host.clone()) };
     writer.append(&resumed).map_err(|error| run(format!("cannot write {}: {error}", partial.display())))?;
-    Ok((writer, plan.resume(&recorded)))
+    Ok((writer, plan.resume(&recorded), Some(recorded)))
 }
 
 /// Renames the recording, writes its report and says what came out.

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, Trial};
+use super::{Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, Trial};
 
 /// Longest line a reader takes: far above a trial of the largest host, small enough to hold in memory.
 pub const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -52,7 +52,7 @@ impl Recording {
     pub fn differences(&self, header: &Header) -> Vec<String> {
         let mut differences = source_differences(&self.header.sources, &header.sources);
         differences.extend(design_differences(&self.header.design, &header.design));
-        if differences.is_empty() && self.header.order != header.order {
+        if differences.is_empty() && !self.header.order.starts_with(&header.order) {
             differences.push("the order of trials".to_owned());
         }
         differences
@@ -92,6 +92,8 @@ fn design_differences(recorded: &Design, now: &Design) -> Vec<String> {
     }
     let (mut before, mut after) = (recorded.protocol.clone(), now.protocol.clone());
     (before.seed, after.seed) = (0, 0);
+    // The decision is known only to a run that took it.
+    [&mut before, &mut after].into_iter().filter_map(|protocol| protocol.until.as_mut()).for_each(|u| u.decided = None);
     if before != after {
         differences.push("the protocol (blocks, warm-up, order, settle, timeout or retries)".to_owned());
     }
@@ -287,6 +289,9 @@ fn add_line(recording: Option<Recording>, bytes: &[u8], place: &Place<'_>) -> Re
             recording.resumed.push((at, *host));
             recording.end = None;
         }
+        Line::Decided(decision) => {
+            decide(&mut recording.header, decision).map_err(|detail| place.inconsistent(detail))?;
+        }
         Line::End(end) => recording.end = Some(end),
     }
     recording.length += length;
@@ -304,6 +309,18 @@ fn read_header(bytes: &[u8], place: &Place<'_>) -> Result<Header, ReadError> {
     };
     check_header(&header).map_err(|detail| place.inconsistent(detail))?;
     Ok(header)
+}
+
+/// The further trials become part of the order, once.
+fn decide(header: &mut Header, decision: Decision) -> Result<(), String> {
+    let until = header.design.protocol.until.as_mut().filter(|until| until.decided.is_none());
+    let until = until.ok_or("a decision that the protocol does not ask for, or a second one")?;
+    if !(until.pilot..=until.max).contains(&decision.blocks) {
+        return Err(format!("{} blocks are not between the pilot and the maximum", decision.blocks));
+    }
+    header.order.extend(decision.order.iter().copied());
+    until.decided = Some(decision);
+    check_header(header)
 }
 
 fn check_header(header: &Header) -> Result<(), String> {

@@ -37,6 +37,8 @@ pub enum Line {
         /// Facts of the host now.
         host: Box<HostFacts>,
     },
+    /// The one look after the pilot of a two-stage run, written before what it adds is run.
+    Decided(Decision),
     /// The run is over, and what putting the host back gave.
     End(End),
 }
@@ -277,6 +279,51 @@ pub struct Protocol {
     pub timeout_ms: u64,
     /// Repetitions of an invalid trial at most.
     pub retries: u32,
+    /// The rule of a two-stage run; `blocks` are then those of the pilot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// After a pilot, one look at the spread decides how many blocks a wanted half width needs (Stein 1945). No p is looked at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// Metric id.
+    pub metric: String,
+    /// Wanted half width of a treatment's 95 % interval, as a fraction of the value.
+    pub within: f64,
+    /// Blocks before the look.
+    pub pilot: u32,
+    /// Blocks at most.
+    pub max: u32,
+    /// What the look gave: the reader fills it in from its line.
+    #[serde(skip)]
+    pub decided: Option<Decision>,
+}
+
+/// What the look after the pilot gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// The treatment that needs most blocks; `None` when none has two values.
+    pub treatment: Option<usize>,
+    /// Its valid values in the pilot.
+    pub n: u32,
+    /// Their standard deviation as a fraction of the value; `None` below two values.
+    pub spread: Option<f64>,
+    /// Blocks the wanted width needs; `None` when it cannot be told.
+    pub needed: Option<u32>,
+    /// Blocks in all: as needed, at least the pilot's and at most the rule's `max`.
+    pub blocks: u32,
+    /// Further trials in order, numbered on; the first blocks of the same seed's longer order are those already run.
+    pub order: Vec<PlannedTrial>,
+}
+
+impl Decision {
+    /// Whether the wanted width needs more blocks than the rule allows.
+    pub fn target_missed(&self) -> bool {
+        self.needed.is_none_or(|needed| needed > self.blocks)
+    }
 }
 
 /// A trial as planned.

@@ -1,13 +1,13 @@
 //! Puts a view together.
 
-use super::number::percent;
+use super::number::{percent, significant};
 use super::sentence::{comparison, expectation, expectation_word, flag};
 use super::tables::context;
 use super::text::{Table, code, fenced, inline, shown_path};
 use super::view::{DesignView, ExpectationView, FileView, ReproduceView, RestorationView, VerdictGroup, View};
 use super::{Evidence, evidence, facts, tables};
 use crate::analysis::{Findings, Method, Verdict, Warning};
-use crate::recording::{Design, ProcessPlan, Recording};
+use crate::recording::{Design, ProcessPlan, Recording, Until};
 
 /// More findings than this in one `compare` clause, and its inconclusive ones are folded into a sentence.
 const SENTENCES: usize = 12;
@@ -271,7 +271,8 @@ fn protocol(design: &Design) -> Vec<String> {
         }
         other => format!("{}, {} repetitions", inline(other), protocol.blocks),
     };
-    vec![
+    let until = protocol.until.as_ref().map(two_stage);
+    let lines = vec![
         order,
         format!("seed {} (order algorithm {})", protocol.seed, protocol.order_version),
         match protocol.warmup {
@@ -285,7 +286,28 @@ fn protocol(design: &Design) -> Vec<String> {
             facts::duration_ms(protocol.timeout_ms),
             protocol.retries
         ),
-    ]
+    ];
+    lines.into_iter().chain(until).collect()
+}
+
+/// The rule of a two-stage run and what its one look gave.
+fn two_stage(until: &Until) -> String {
+    let rule = format!(
+        "two-stage: after a pilot of {} blocks one look at the spread of {}, then as many blocks as a 95 % interval of ±{} \
+         needs, {} at most; no p is looked at",
+        until.pilot,
+        code(&until.metric),
+        percent(until.within),
+        until.max
+    );
+    let Some(decision) = &until.decided else { return format!("{rule}; the look was not taken") };
+    let spread = decision.spread.map_or_else(String::new, |spread| {
+        format!("the largest variation was {} % over {} values, ", significant(spread * 100.0, 2), decision.n)
+    });
+    let needed =
+        decision.needed.map_or_else(|| "which tells no number".to_owned(), |n| format!("which needs {n} blocks"));
+    let missed = if decision.target_missed() { ": target not reached" } else { "" };
+    format!("{rule}; {spread}{needed}; {} blocks in all{missed}", decision.blocks)
 }
 
 /// The order as it happened: one line per block, treatments by their short names, `!` behind invalid trials.

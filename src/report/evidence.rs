@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Evidence;
-use super::number::{fixed, p_relation, share, significant};
+use super::number::{fixed, p_relation, percent, share, significant};
 use super::sentence::with_unit;
 use super::tables::{context, digits, treatment};
 use super::text::{Table, code, inline};
@@ -272,6 +272,17 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
             treatment(design, *copy),
             p_relation(*p)
         ),
+        Warning::TargetNotReached { metric, within, needed, blocks } => {
+            let needed = needed.map_or_else(
+                || "how many blocks it needs cannot be told from the pilot".to_owned(),
+                |needed| format!("by the pilot it needs {needed} blocks, and {blocks} were allowed"),
+            );
+            format!(
+                "Target not reached: {} was to be known within {}; {needed}. The intervals are right all the same, and wider.",
+                code(metric),
+                percent(*within)
+            )
+        }
         Warning::HostChanged { what } => format!(
             "**Host changed** between parts of a resumed run: {}. Compare within one part only, or run again in one go.",
             what.iter().map(|what| inline(what)).collect::<Vec<_>>().join("; ")

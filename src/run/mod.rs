@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bind::Schedule;
 use crate::host::files::{Files, SystemError};
-use crate::recording::{End, Fault, Line, PlannedTrial, Recording, Trial, Writer};
+use crate::recording::{Decision, End, Fault, Line, PlannedTrial, Recording, Trial, Writer};
 use crate::settings::{Apply, Restored};
 
 pub mod evidence;
@@ -75,6 +75,12 @@ pub trait Progress {
 
     /// A trial is over and on the disk.
     fn trial_ended(&mut self, trial: &Trial);
+
+    /// All planned trials are over: what a two-stage run goes on with. Asked once; the answer is on the disk before
+    /// any of its trials begins.
+    fn further(&mut self) -> Option<Decision> {
+        None
+    }
 }
 
 /// How a run ended.
@@ -154,6 +160,15 @@ pub fn run(machine: Machine<'_>, plan: &Plan<'_>, writer: &mut Writer, progress:
     Finished { outcome, restored }
 }
 
+/// The further trials of a two-stage run, once their decision is written.
+fn further(writer: &mut Writer, progress: &mut dyn Progress) -> Result<Vec<PlannedTrial>, RunError> {
+    let Some(decision) = progress.further() else { return Ok(Vec::new()) };
+    let order = decision.order.clone();
+    let written = writer.append(&Line::Decided(decision));
+    written.map_err(|source| RunError::Recording { path: writer.path().to_owned(), source })?;
+    Ok(order)
+}
+
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
@@ -174,8 +189,12 @@ fn trials(
     leftovers::adopt().map_err(|source| RunError::Io { what: "cannot become a child subreaper", source })?;
     let queued = |planned: &PlannedTrial| Queued { planned: *planned, tries: 0 };
     let mut queue: VecDeque<Queued> = plan.trials.iter().map(queued).collect();
-    let mut invalid = 0;
-    while let Some(Queued { planned, tries }) = queue.pop_front() {
+    let (mut invalid, mut looked) = (0, false);
+    loop {
+        if queue.is_empty() && !std::mem::replace(&mut looked, true) {
+            queue.extend(further(writer, progress)?.iter().map(queued));
+        }
+        let Some(Queued { planned, tries }) = queue.pop_front() else { break };
         let attempt = plan.attempts.get(&planned.number).copied().unwrap_or(0) + tries;
         progress.trial_started(&planned, attempt);
         let treatment = &plan.schedule.treatments[planned.treatment];

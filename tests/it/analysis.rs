@@ -8,5 +8,7 @@ mod findings;
 mod flags;
 #[path = "analysis/recordings.rs"]
 mod recordings;
+#[path = "analysis/two_stage.rs"]
+mod two_stage;
 #[path = "analysis/vectors.rs"]
 mod vectors;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use irqlab::bind::{ChangeKind, OnRefusal, Schedule};
 use irqlab::cpu_set::{Cpu, CpuSet, Irq};
 use irqlab::design::{self, Parser};
-use irqlab::recording::{self, Fault, Recording, Writer};
+use irqlab::recording::{self, Decision, Fault, PlannedTrial, Recording, Writer};
 use irqlab::run::{Outcome, Plan, RunError};
 use stage::{Stage, interrupts, process, shell, words};
 
@@ -518,5 +518,36 @@ fn a_service_started_in_a_run_can_be_stopped_by_a_signal() {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(fs::read_to_string(said).unwrap(), "SigBlk:\t0000000000000000\n");
+    });
+}
+
+#[test]
+fn a_decision_after_the_pilot_is_written_before_its_trials_run() {
+    alone("a_decision_after_the_pilot_is_written_before_its_trials_run", || {
+        let mut stage = Stage::new(vec![words("work", &["true"])]);
+        let order = vec![
+            PlannedTrial { number: 1, block: 2, treatment: 0 },
+            PlannedTrial { number: 2, block: 3, treatment: 0 },
+        ];
+        stage.further = Some(Decision {
+            at: "2026-01-01T00:00:00Z".to_owned(),
+            treatment: Some(0),
+            n: 1,
+            spread: None,
+            needed: None,
+            blocks: 3,
+            order: order.clone(),
+        });
+        let decision = stage.further.clone();
+        let (finished, recording) = stage.run();
+        assert_eq!(finished.outcome.unwrap(), Outcome::Complete { invalid: 0 });
+        assert_eq!(recording.trials.iter().map(|trial| trial.block).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(recording.header.order[1..], order);
+        assert_eq!(recording.header.design.protocol.until.unwrap().decided, decision);
+        // The host is put back once, at the end: the look is taken inside the run.
+        assert_eq!(stage.events.borrow().iter().filter(|event| *event == "restore").count(), 1);
+        let lines = fs::read_to_string(stage.path()).unwrap();
+        let kinds: Vec<&str> = lines.lines().map(|line| &line[2..line.find(':').unwrap() - 1]).collect();
+        assert_eq!(kinds, ["header", "trial", "decided", "trial", "trial", "end"]);
     });
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::cpu_set::{Cpu, CpuSet, Irq};
 use crate::recording::{
     CounterRow, CpuTimes, Factor, Fault, IrqList, MaskGroup, MaskReadings, ProcessRecord, Protocol, RunnerCost,
-    Treatment,
+    Treatment, Until,
 };
 
 fn treatment(name: &str, level: usize) -> Treatment {
@@ -29,6 +29,7 @@ fn header(trials: u32) -> Header {
         settle_ms: 0,
         timeout_ms: 1000,
         retries: 1,
+        until: None,
     };
     let factor = Factor { name: "routing".to_owned(), levels: vec!["a".into(), "b".into()], hard_to_change: false };
     let design = Design {
@@ -348,4 +349,57 @@ fn a_hundred_trials_on_256_cpus_stay_under_five_megabytes() {
     let length = std::fs::metadata(&path).unwrap().len();
     assert!(length < 5_000_000, "{length} bytes");
     assert!(read(&path).unwrap().trials == trials, "nothing is lost by being said once");
+}
+
+fn two_stage(pilot_trials: u32) -> Header {
+    let mut header = header(pilot_trials);
+    header.design.protocol.until =
+        Some(Until { metric: "p.x".to_owned(), within: 0.01, pilot: pilot_trials / 2, max: 3, decided: None });
+    header
+}
+
+fn decision(numbers: &[u32]) -> Decision {
+    let planned =
+        |number: &u32| PlannedTrial { number: *number, block: number / 2 + 1, treatment: *number as usize % 2 };
+    Decision {
+        at: "2026-01-01T00:00:30Z".to_owned(),
+        treatment: Some(1),
+        n: 2,
+        spread: Some(0.02),
+        needed: Some(9),
+        blocks: 3,
+        order: numbers.iter().map(planned).collect(),
+    }
+}
+
+#[test]
+fn a_decision_lengthens_the_order_and_a_resumed_run_keeps_to_it() {
+    let folder = Folder::new();
+    let header = two_stage(4);
+    let mut lines: Vec<Line> = (0..4).map(|number| Line::Trial(trial(number, vec![]))).collect();
+    lines.push(Line::Decided(decision(&[4, 5])));
+    lines.push(Line::Trial(trial(4, vec![])));
+    let recording = read(&folder.write(&header, &lines)).unwrap();
+    assert_eq!(recording.header.order.len(), 6);
+    assert_eq!(recording.remaining().iter().map(|planned| planned.number).collect::<Vec<_>>(), [5]);
+    assert!(recording.header.design.protocol.until.as_ref().unwrap().decided.as_ref().unwrap().target_missed());
+    assert_eq!(recording.differences(&header), [] as [&str; 0], "the same experiment, before its decision");
+    let mut other = header.clone();
+    other.order.swap(0, 1);
+    assert_eq!(recording.differences(&other), ["the order of trials"]);
+}
+
+#[test]
+fn a_decision_nobody_asked_for_is_refused() {
+    for (header, decisions) in [
+        (header(4), vec![decision(&[4, 5])]),
+        (two_stage(4), vec![decision(&[4, 5]), decision(&[6, 7])]),
+        (two_stage(4), vec![decision(&[3, 4])]),
+        (two_stage(4), vec![Decision { blocks: 4, ..decision(&[4, 5]) }]),
+    ] {
+        let folder = Folder::new();
+        let lines: Vec<Line> = decisions.into_iter().map(Line::Decided).collect();
+        let error = read(&folder.write(&header, &lines)).unwrap_err();
+        assert!(matches!(error, ReadError::Inconsistent { .. }), "{error}");
+    }
 }

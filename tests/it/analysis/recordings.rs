@@ -61,6 +61,7 @@ pub(super) fn experiment(factors: &[(&str, &[&str])], order: &str, blocks: u32) 
             settle_ms: 0,
             timeout_ms: 1,
             retries: 0,
+            until: None,
         },
         layout: "default".to_owned(),
         template: None,

@@ -140,6 +140,7 @@ pub(super) fn design() -> Design {
             settle_ms: 200,
             timeout_ms: 300_000,
             retries: 2,
+            until: None,
         },
         layout: "default".to_owned(),
         template: None,

@@ -9,7 +9,7 @@ use irqlab::bind::{Change, ChangeKind, IrqIdentity, OnRefusal, Process, Schedule
 use irqlab::cpu_set::{Cpu, CpuSet, Irq};
 use irqlab::design;
 use irqlab::host::files::{Files, Root, SystemError};
-use irqlab::recording::{self, Fault, Header, HostFacts, PlannedTrial, Recording, Trial, Writer};
+use irqlab::recording::{self, Decision, Fault, Header, HostFacts, PlannedTrial, Recording, Trial, Until, Writer};
 use irqlab::run::{Finished, Machine, Plan, Progress, StopSignals};
 use irqlab::settings::{Apply, Deviation, Entered, Restored, SettingError};
 use irqlab::source::Span;
@@ -81,7 +81,7 @@ impl Files for Watched {
     }
 }
 
-struct Told(Events);
+struct Told(Events, Option<Decision>);
 
 impl Progress for Told {
     fn trial_started(&mut self, planned: &PlannedTrial, attempt: u32) {
@@ -90,6 +90,10 @@ impl Progress for Told {
 
     fn trial_ended(&mut self, trial: &Trial) {
         self.0.borrow_mut().push(format!("end trial {} with {} faults", trial.number, trial.faults.len()));
+    }
+
+    fn further(&mut self) -> Option<Decision> {
+        self.1.take()
     }
 }
 
@@ -101,6 +105,8 @@ pub(super) struct Stage {
     pub(super) treatments: Vec<Treatment>,
     pub(super) blocks: Vec<u32>,
     pub(super) retries: u32,
+    /// What the look after the planned trials gives.
+    pub(super) further: Option<Decision>,
 }
 
 impl Stage {
@@ -133,7 +139,7 @@ impl Stage {
             entered: 0,
             verified: RefCell::new(0),
         };
-        Stage { folder, events, script, treatments: vec![treatment], blocks: vec![1], retries: 0 }
+        Stage { folder, events, script, treatments: vec![treatment], blocks: vec![1], retries: 0, further: None }
     }
 
     pub(super) fn background(mut self, process: Process) -> Self {
@@ -158,7 +164,12 @@ impl Stage {
     pub(super) fn run(&mut self) -> (Finished, Recording) {
         let schedule = Schedule { treatments: self.treatments.clone(), order: self.order(), remarks: vec![] };
         let plan = Plan::new(&schedule, (0, self.retries));
-        let mut writer = Writer::create(&self.path(), &header(&self.order())).unwrap();
+        let mut header = header(&self.order());
+        if self.further.is_some() {
+            let metric = "work.real".to_owned();
+            header.design.protocol.until = Some(Until { metric, within: 0.01, pilot: 1, max: 3, decided: None });
+        }
+        let mut writer = Writer::create(&self.path(), &header).unwrap();
         self.run_plan(&plan, &mut writer)
     }
 
@@ -172,7 +183,7 @@ impl Stage {
             program: Path::new(env!("CARGO_BIN_EXE_irqlab")),
             scratch: &self.folder.path().join("scratch"),
         };
-        let finished = irqlab::run::run(machine, plan, writer, &mut Told(Rc::clone(&self.events)));
+        let finished = irqlab::run::run(machine, plan, writer, &mut Told(Rc::clone(&self.events), self.further.take()));
         let recording = recording::read(writer.path()).unwrap();
         assert_eq!(fs::read_dir(self.folder.path().join("scratch")).unwrap().count(), 1, "outputs are deleted");
         assert_eq!(self.events.borrow().last().unwrap(), "restore");
@@ -250,6 +261,7 @@ fn header(order: &[PlannedTrial]) -> Header {
         settle_ms: 0,
         timeout_ms: 60_000,
         retries: 0,
+        until: None,
     };
     let design = recording::Design {
         name: "e".to_owned(),
