@@ -305,7 +305,14 @@ fn complete(partial: &Path, recording: &PathBuf, invalid: u32) -> Exit {
         return exit.and(Exit::Run);
     }
     if invalid > 0 {
-        print::talk(&format!("note: {invalid} planned trials have no valid run; the report says why"));
+        let have = if invalid == 1 { "trial has" } else { "trials have" };
+        print::talk(&format!("note: {invalid} planned {have} no valid run; the report says why"));
+    }
+    let valueless = findings.metrics.iter().flat_map(|metric| &metric.cells).find(|cell| cell.values.is_empty());
+    if let Some(cell) = valueless {
+        let name = &recorded.header.design.treatments[cell.treatment].name;
+        print::error(format!("`{name}` has no value to compare; the report says why"));
+        return exit.and(Exit::Run);
     }
     exit
 }

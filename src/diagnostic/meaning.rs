@@ -355,7 +355,7 @@ impl Meaning {
             Meaning::Unknown { near, known, .. }
             | Meaning::UnknownParameterGiven { near, known, .. }
             | Meaning::WrongWord { near, allowed: known, .. } => return suggestion(near.as_deref(), known),
-            Meaning::Unmeasured { measured, .. } if measured.is_empty() => return None,
+            Meaning::Unmeasured { metric, measured } if measured.is_empty() => format!("add `measure {metric}`"),
             Meaning::Unmeasured { metric, measured } => {
                 format!("add `measure {metric}`, or use one that is measured: {}", either(&quoted(measured)))
             }

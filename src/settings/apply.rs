@@ -275,7 +275,7 @@ impl Apply for Settings<'_> {
             let found = match save(self.system, &change.kind) {
                 _ if matches!(change.kind, ChangeKind::Command { .. } | ChangeKind::Tasks { .. }) => continue,
                 Ok(now) if is_right(&change.kind, &now) || self.is_as_read_back(&change.kind, &now) => continue,
-                Ok(now) => words::shown(&now),
+                Ok(now) => words::found(change, &now),
                 Err(refusal) => refusal.to_string(),
             };
             deviations.push(Deviation { setting: words::describe(change), asked: words::asked(change), found });

@@ -61,7 +61,17 @@ pub(super) fn name(thing: &Thing) -> String {
     }
 }
 
-/// A state that was read, for a deviation.
+/// The present state of what a change set, in the words of [`asked`].
+pub(super) fn found(change: &Change, saved: &Saved) -> String {
+    let text = shown(saved);
+    let is_mask = matches!(change.kind, ChangeKind::Affinity { .. } | ChangeKind::DefaultAffinity { .. });
+    match CpuSet::parse_mask(&text) {
+        Ok(mask) if is_mask => cpus(&mask),
+        _ => text,
+    }
+}
+
+/// A state that was read.
 pub(super) fn shown(saved: &Saved) -> String {
     match saved {
         Saved::Text(_) | Saved::Hex(_) => kernel_file::words(&kernel_file::text_of(saved)),

@@ -99,7 +99,7 @@ fn a_foreign_change_is_seen_told_and_put_back() {
     host.set(&mask_path(10), "4\n");
     let deviations = settings.verify();
     assert_eq!(deviations.len(), 1);
-    assert_eq!((deviations[0].setting.as_str(), deviations[0].found.as_str()), ("irq 10 -> cpu 0", "4"));
+    assert_eq!((deviations[0].setting.as_str(), deviations[0].found.as_str()), ("irq 10 -> cpu 0", "cpu 2"));
     let restored = settings.restore();
     assert_eq!(restored.remarks.len(), 1, "{restored:?}");
     assert!(restored.remarks[0].contains("somebody else"));
