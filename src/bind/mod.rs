@@ -171,6 +171,12 @@ impl<'a> Binding<'a> {
     fn smt(&mut self, on: bool, span: Span) -> Vec<ChangeKind> {
         let control = self.facts.topology.smt_control.as_deref();
         match control {
+            // The CPUs that `on` would bring are not among the facts, so no selector could be resolved to them.
+            Some("off") if on => {
+                let help = "switch it on before the run (`echo on > /sys/devices/system/cpu/smt/control`)";
+                self.fail(span, "SMT is off here, so its CPUs are not known".to_owned(), help);
+                return Vec::new();
+            }
             Some("on" | "off") => return vec![ChangeKind::Smt { on }],
             // A number is the count of threads per core that are on (since 6.6): SMT is on.
             Some(number) if number.parse::<u32>().is_ok() => return vec![ChangeKind::Smt { on }],

@@ -32,7 +32,11 @@ fn judge(requirement: &Requirement, facts: &HostFacts, caller: &Caller) -> Optio
             if holds(found, *relation, *value) {
                 return None;
             }
-            (format!("this host has {fact} {found}, and {value} is required"), "run it on a host that has")
+            let symbol = symbol(*relation);
+            (
+                format!("this host has {fact} = {found}, and {fact} {symbol} {value} is required"),
+                "run it on a host that has",
+            )
         }
         RequirementKind::Irq(selector) => {
             let words = irqs::words(selector);
@@ -78,6 +82,17 @@ fn number(fact: &str, facts: &HostFacts) -> Option<f64> {
         "memory" => facts.memory_bytes.map(|bytes| bytes as f64),
         "nodes" => Some(topology.nodes.len() as f64),
         _ => None,
+    }
+}
+
+fn symbol(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Equal => "==",
+        Relation::Greater => ">",
+        Relation::GreaterOrEqual => ">=",
+        Relation::Less => "<",
+        Relation::LessOrEqual => "<=",
+        Relation::NotEqual => "!=",
     }
 }
 

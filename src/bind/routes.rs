@@ -49,7 +49,7 @@ impl Binding<'_> {
             match routed.get(&irq) {
                 Some(other) if other.mask != mask => {
                     let help = format!("leave it out of one of the two: `{} - irq {irq}`", irqs::words(selector));
-                    let message = format!("irq {irq} is routed twice, to {} and to {mask}", other.mask);
+                    let message = format!("irq {irq} is routed twice, to CPU {} and to CPU {mask}", other.mask);
                     let mut diagnostic = span.error(Kind::HostCannot { message, help });
                     diagnostic.related.push((other.span, "the other route".to_owned()));
                     self.diagnostics.push(diagnostic);
