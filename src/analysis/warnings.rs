@@ -15,6 +15,10 @@ use crate::recording::{Direction, End, Header, HostFacts, Trial};
 /// Share of interrupts outside their masks that is worth a word: the first ones after a change still go to the old CPU.
 const ELSEWHERE: f64 = 0.01;
 
+/// So few interrupts a trial outside their masks are no sign of anything, whatever their share: each change may leave
+/// one delivery on the way.
+const ELSEWHERE_PER_TRIAL: u64 = 1;
+
 /// Share of a CPU that the runner may use on measured CPUs unnoticed.
 const RUNNER_SHARE: f64 = 0.001;
 
@@ -40,8 +44,9 @@ pub(super) fn warnings(
     let mut warnings = about_the_run(evidence, material);
     for check in checks {
         let treatment = check.treatment;
-        let share = (check.interrupts - check.on_asked_cpus) as f64 / check.interrupts.max(1) as f64;
-        if share > ELSEWHERE {
+        let elsewhere = check.interrupts - check.on_asked_cpus;
+        let share = elsewhere as f64 / check.interrupts.max(1) as f64;
+        if share > ELSEWHERE && elsewhere > ELSEWHERE_PER_TRIAL * check.trials as u64 {
             warnings.push(Warning::InterruptsElsewhere { treatment, share });
         }
         if check.active_irqs.1 > 0 && check.trials > 0 && check.interrupts == 0 {

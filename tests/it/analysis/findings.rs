@@ -427,6 +427,11 @@ fn interrupts_are_counted_where_they_landed() {
     assert_eq!(check.irqs[0].label, "36");
     assert!(findings.warnings.contains(&Warning::InterruptsElsewhere { treatment: 0, share: 0.1 }));
     assert!(findings.warnings.contains(&Warning::NoInterrupts { treatment: 1 }));
+    for trial in recording.trials.iter_mut().filter(|trial| trial.treatment == 0) {
+        trial.interrupts = vec![row("36", &[(0, 2), (1, 1)])];
+    }
+    let few = |warning: &Warning| matches!(warning, Warning::InterruptsElsewhere { .. });
+    assert!(!recording.analyse().warnings.iter().any(few), "one in flight at each change is no stranger");
 }
 
 #[test]
