@@ -16,6 +16,8 @@ mod host;
 mod live;
 #[path = "it/probe.rs"]
 mod probe;
+#[path = "it/recorded.rs"]
+mod recorded;
 #[path = "it/report.rs"]
 mod report;
 #[path = "it/run.rs"]

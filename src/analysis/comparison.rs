@@ -6,6 +6,7 @@
 use super::interaction::{self, Contrast};
 use super::multiplicity::holm;
 use super::planner::{Pairing, needed_n};
+use super::recorded;
 use super::sides::{Inferred, Layout, Sides, combinations, is_replicated, pairs, scale_of};
 use super::student::Inference;
 use super::values::Values;
@@ -135,12 +136,21 @@ impl<'a> Asked<'_, 'a> {
         if pairs.is_empty() {
             return;
         }
-        let sides = Sides::new(values, material.layout(), &pairs, (1.0, 1.0));
-        let inferred = material.infer(&sides, clause.factor, (level, clause.base));
+        let bounded = recorded::summaries(values, &pairs);
+        let sides = match &bounded {
+            Some(_) => Sides::none(Scale::Difference),
+            None => Sides::new(values, material.layout(), &pairs, (1.0, 1.0)),
+        };
+        let mut inferred = material.infer(&sides, clause.factor, (level, clause.base));
+        let mut published = values.decimals.map(|_| recorded::published_finding(material.design, values, &pairs));
+        if let (Some(bounded), Some(published)) = (&bounded, &mut published) {
+            inferred = bounded.inferred;
+            published.p_range = bounded.p_range;
+        }
         let averaged = averaged_over(material.design, clause.factor, within);
         let contrasts = match inferred.inference {
-            Ok(_) => interaction::contrasts(material.design, &sides, &pairs, &averaged),
-            Err(_) => Vec::new(),
+            Ok(_) if bounded.is_none() => interaction::contrasts(material.design, &sides, &pairs, &averaged),
+            _ => Vec::new(),
         };
         let mut depends: Vec<usize> = contrasts.iter().filter(|c| c.p <= ALPHA).map(|c| c.factor).collect();
         depends.dedup();
@@ -157,23 +167,32 @@ impl<'a> Asked<'_, 'a> {
             averaged_over: averaged.iter().map(|factor| material.factor(*factor)).collect(),
             n: inferred.n,
             estimate: inference.and_then(|inference| estimate(&inference, &sides, inferred.method)),
-            point: inferred
-                .point
-                .filter(|_| depends.is_empty())
-                .map(|point| shown(point, sides.scale))
-                .filter(|point| point.is_finite()),
-            scale: sides.scale,
+            point: match &bounded {
+                Some(bounded) => bounded.point,
+                None => inferred.point.filter(|_| depends.is_empty()).map(|point| shown(point, sides.scale)),
+            }
+            .filter(|point| point.is_finite()),
+            scale: bounded.as_ref().map_or(sides.scale, |bounded| bounded.scale),
             p: inference.and_then(|inference| inference.p()),
             p_holm: None,
-            exact: if judged { sides.exact() } else { None },
+            exact: match &bounded {
+                Some(bounded) => bounded.exact,
+                None if judged => sides.exact(),
+                None => None,
+            },
             margin: clause.margin,
             verdict: match inferred.inference {
                 Ok(_) if depends.is_empty() => Verdict::Inconclusive,
                 Ok(_) => Verdict::NoInference(NoInference::DependsOnLevel),
                 Err(reason) => Verdict::NoInference(reason),
             },
-            flags: depends.iter().map(|factor| Flag::DependsOn { factor: *factor }).collect(),
+            flags: depends
+                .iter()
+                .map(|factor| Flag::DependsOn { factor: *factor })
+                .chain(inference.and_then(|_| recorded::effect_hangs_on(values, &pairs, inferred.point)))
+                .collect(),
             needed_n: None,
+            published,
         };
         for contrast in &contrasts {
             self.interactions.push(interaction(material, &finding, contrast, (&sides, inferred.method)));
@@ -244,6 +263,9 @@ fn conclude(question: &mut Question, family: &[f64], place: usize) {
     }
     let verdict = verdict(&inference, p_holm, question);
     question.finding.verdict = verdict;
+    if verdict == Verdict::Equivalent {
+        question.finding.flags.retain(|flag| !matches!(flag, Flag::EffectHangsOnOneRun { .. }));
+    }
     if let Some(block) = hangs_on(question, family, place) {
         question.finding.flags.push(Flag::HangsOnOneRun { block });
     }
@@ -315,7 +337,7 @@ fn needed(question: &Question, inference: &Inference, comparisons: usize) -> Opt
     let margin = margin_bounds(question.finding.margin, question.sides.scale).map_or(0.0, |(_, high)| high);
     let pairing = match question.inferred.method {
         Method::PairedT => Pairing::Paired,
-        Method::WelchT => Pairing::Unpaired,
+        Method::WelchBound | Method::WelchT => Pairing::Unpaired,
     };
     let needed = needed_n(inference.estimate.abs().max(margin), sd, pairing, ALPHA / comparisons.max(1) as f64);
     needed.filter(|needed| *needed as usize > n.0.min(n.1))

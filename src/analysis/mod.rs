@@ -12,7 +12,9 @@ mod interaction;
 pub mod multiplicity;
 pub mod planner;
 pub mod published;
+mod recorded;
 mod sides;
+mod single_runs;
 pub mod spread;
 pub mod student;
 pub mod summary;
@@ -29,16 +31,22 @@ mod warnings;
 pub fn analyse(header: &Header, trials: &[Trial], resumed: &[(String, HostFacts)], end: Option<&End>) -> Findings {
     let design = &header.design;
     let valid = values::valid_trials(trials);
-    let values = values::values(design, &header.host, &valid);
+    let is_published = design.protocol.order == "recorded";
+    let values = if is_published && !header.published.is_empty() {
+        values::published(design, &header.published)
+    } else {
+        values::values(design, &header.host, &valid)
+    };
     let material = comparison::Material { design, trials: &valid, values: &values };
     let (mut comparisons, interactions) = comparison::compare(&material);
-    let treatment_checks = treatment::checks(design, trials);
+    let treatment_checks = if is_published { Vec::new() } else { treatment::checks(design, trials) };
     let evidence = warnings::Evidence { header, trials, resumed, end };
     let warnings = warnings::warnings(&evidence, &material, &treatment_checks, &comparisons);
     flags::flag(&mut comparisons, &warnings, design);
     Findings {
         metrics: values.iter().map(metric_findings).collect(),
         expectations: expectation::judge(&material),
+        single_runs: single_runs::ratios_of_ratios(&comparisons),
         comparisons,
         interactions,
         treatment_checks,
@@ -53,17 +61,25 @@ pub fn analyse(header: &Header, trials: &[Trial], resumed: &[(String, HostFacts)
     }
 }
 
-fn metric_findings(values: &values::Values) -> MetricFindings {
-    let cells = values.cells.iter().enumerate().map(|(treatment, cell)| {
+fn metric_findings(values_of: &values::Values) -> MetricFindings {
+    let cells = values_of.cells.iter().enumerate().map(|(treatment, cell)| {
         let numbers: Vec<f64> = cell.values().copied().collect();
         let values = cell.iter().map(|(block, value)| (*block, *value)).collect();
-        Cell { treatment, values, summary: summary::summarise(&numbers) }
+        let of_values = |all: &[bool]| all.get(treatment).copied().unwrap_or(false);
+        Cell {
+            treatment,
+            values,
+            summary: summary::summarise(&numbers),
+            published: values_of.summaries.get(treatment).copied().flatten(),
+            recovered: of_values(&values_of.recovered),
+        }
     });
     MetricFindings {
-        id: values.id.clone(),
-        label: values.label.clone(),
-        unit: values.unit.clone(),
-        direction: values.direction,
+        id: values_of.id.clone(),
+        label: values_of.label.clone(),
+        unit: values_of.unit.clone(),
+        direction: values_of.direction,
+        decimals: values_of.decimals,
         cells: cells.collect(),
     }
 }
@@ -90,6 +106,8 @@ pub struct Findings {
     pub comparisons: Vec<ComparisonFinding>,
     /// Whether averaged effects are the same at each level of what they are averaged over.
     pub interactions: Vec<Interaction>,
+    /// How single published runs' ratios depend on the factors held fixed.
+    pub single_runs: Vec<RatioOfRatios>,
     /// One entry per expectation and combination of `within` levels.
     pub expectations: Vec<ExpectationFinding>,
     /// One entry per treatment.
@@ -126,6 +144,8 @@ pub struct MetricFindings {
     pub unit: String,
     /// Which way is better.
     pub direction: Direction,
+    /// Decimals the numbers were published with; `None` for trials.
+    pub decimals: Option<usize>,
     /// One per treatment, in the design's order.
     pub cells: Vec<Cell>,
 }
@@ -139,6 +159,10 @@ pub struct Cell {
     pub values: Vec<(u32, f64)>,
     /// `None` without a value.
     pub summary: Option<Summary>,
+    /// Published low, high and average where the values behind them are not known; there is no `summary` then.
+    pub published: Option<published::Side>,
+    /// The values were worked out from published low, high and average.
+    pub recovered: bool,
 }
 
 /// Description of a sample. `sd`-like fields are `None` at n = 1, never 0.
@@ -201,6 +225,65 @@ pub struct ComparisonFinding {
     pub flags: Vec<Flag>,
     /// Values per side (pairs when blocked) that would probably decide it, for inconclusive ones.
     pub needed_n: Option<u32>,
+    /// What else can be said of published numbers; `None` for trials.
+    pub published: Option<PublishedFinding>,
+}
+
+/// What can be said of published numbers beside a verdict, or in place of one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PublishedFinding {
+    /// How the ranges of both sides lie; `None` for single values.
+    pub ranges: Option<published::Ranges>,
+    /// Ratio of the medians, where the values are known and positive.
+    pub median_ratio: Option<f64>,
+    /// Single values: the run-to-run CV, a fraction, below which their difference exceeds 1.96 sigma.
+    pub break_even_cv: Option<f64>,
+    /// Single values: how far their rounding alone can move the ratio.
+    pub rounding: Option<f64>,
+    /// Summaries with n: smallest and largest p of Welch's test that samples with these summaries can give.
+    pub p_range: Option<(f64, f64)>,
+    /// How the effect compares with differences between identical rows.
+    pub noise: Option<NoiseFloor>,
+}
+
+/// What identical published rows (A/A) differ by, against an effect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NoiseFloor {
+    /// Identical rows.
+    pub rows: usize,
+    /// The largest ratio between two of them, 1 or more.
+    pub ratio: f64,
+    /// Smallest and largest ratio of the level to one of the identical rows of the base.
+    pub effects: (f64, f64),
+}
+
+impl NoiseFloor {
+    /// Whether the effect is larger than the difference between identical rows, whichever of them is the base.
+    pub fn is_exceeded(&self) -> bool {
+        let (low, high) = self.effects;
+        low > self.ratio || high < 1.0 / self.ratio
+    }
+}
+
+/// How the ratio of single published runs depends on a factor held fixed: a ratio of ratios, without any error.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RatioOfRatios {
+    /// Index of the `compare` clause.
+    pub comparison: usize,
+    /// Metric id.
+    pub metric: String,
+    /// The level looked at.
+    pub level: String,
+    /// The base level.
+    pub base: String,
+    /// The factor it depends on.
+    pub factor: String,
+    /// Its two levels: the first one's ratio over that of the second one.
+    pub levels: (String, String),
+    /// `(factor, level)` held fixed.
+    pub within: Vec<(String, String)>,
+    /// Ratio of ratios.
+    pub ratio: f64,
 }
 
 /// The effect of a level at one level of another factor, against its effect at that factor's first level.
@@ -263,6 +346,8 @@ pub enum Method {
     PairedT,
     /// Welch's t.
     WelchT,
+    /// Welch's t of plain averages with the largest spread that published low, high and average allow.
+    WelchBound,
 }
 
 /// An exact test beside the model.
@@ -305,6 +390,8 @@ pub enum Verdict {
 pub enum NoInference {
     /// The effect is not the same at each level of a factor averaged over; the effects at each level follow.
     DependsOnLevel,
+    /// No sample of that size has the published low, high and average.
+    Contradictory,
     /// The metric has no better direction.
     NoDirection,
     /// A level has no value, or blocked levels have none in a common block.
@@ -313,6 +400,8 @@ pub enum NoInference {
     SequentialOrder,
     /// One value on a side: no error term.
     SingleValue,
+    /// Low, high and average of an unknown number of values.
+    SummaryOnly,
     /// Fewer than three values (pairs) on a side.
     TooFewValues,
     /// A hard-to-change factor with one whole plot per level, or without blocks with several trials in one: no error term.
@@ -333,6 +422,8 @@ pub enum Flag {
     Drift,
     /// The first block is unlike the others.
     FirstBlock,
+    /// Published values: without this one of this treatment less than half of the effect is left, or it turns round.
+    EffectHangsOnOneRun { treatment: usize, value: f64, without: f64 },
     /// Leaving out this block (1-based), or without blocks the trial of that repetition of one side, changes the
     /// verdict.
     HangsOnOneRun { block: u32 },
@@ -444,6 +535,10 @@ pub enum Warning {
     NoInterrupts { treatment: usize },
     /// An A/A control copy differs from the treatment it copies: the noise is larger than the intervals say.
     ControlDiffers { metric: String, treatment: usize, copy: usize, ratio: f64, p: f64 },
+    /// Identical published rows (A/A) of a treatment differ by this ratio, the largest of the metric.
+    NoiseFloor { metric: String, treatment: usize, rows: usize, ratio: f64 },
+    /// One run seems to have made one end of a published range and pulled the average.
+    OneExtreme { metric: String, treatment: usize, end: published::Extreme },
     /// Kendall's tau on cell-centred residuals against run order.
     Drift { metric: String, percent_per_run: f64, p: f64 },
     /// The first block differs from the others.

@@ -1,4 +1,10 @@
-//! What can be said of numbers somebody published as low, high and average only.
+//! What can be said of numbers somebody published: one value per treatment, or low, high and average only.
+
+use super::exact::min_p_unpaired;
+use super::student::Inference;
+
+/// 97.5 % point of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
 
 /// The three values behind low, high and average of a sample of three: `3 average - low - high` is the middle one.
 ///
@@ -31,4 +37,126 @@ pub fn sd_bounds(n: u32, low: f64, high: f64, average: f64) -> Option<(f64, f64)
         sd(ends + others * square(rest / others)),
         sd(ends + at_high * square(high) + at_low * square(low) + between),
     ))
+}
+
+/// The run-to-run CV below which the mean of so many single pairs exceeds 1.96 sigma: `|ln ratio| / (1.96 sqrt(2 / k))`,
+/// a fraction.
+///
+/// Says how quiet a bench must have been for single runs to mean anything, not how quiet it was.
+pub fn break_even_cv(ln_ratio: f64, pairs: usize) -> f64 {
+    ln_ratio.abs() / (Z * (2.0 / pairs as f64).sqrt())
+}
+
+/// How far rounding both values to a multiple of `2 half_unit` can move the ratio `level / base`: the larger half width.
+///
+/// `None` where the base could be 0.
+pub fn rounding(level: f64, base: f64, half_unit: f64) -> Option<f64> {
+    let width = (level + half_unit) / (base - half_unit) - level / base;
+    (base > half_unit && width.is_finite()).then_some(width.abs())
+}
+
+/// One side of a comparison, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Side {
+    /// Lowest.
+    pub low: f64,
+    /// Highest.
+    pub high: f64,
+    /// Arithmetic mean.
+    pub average: f64,
+    /// Number of values.
+    pub n: Option<u32>,
+    /// Bounds of the standard deviation; both the same where the values are known.
+    pub sd: Option<(f64, f64)>,
+}
+
+/// How two ranges lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ranges {
+    /// The level's lowest value is above the base's highest.
+    Above,
+    /// The level's highest value is below the base's lowest.
+    Below,
+    /// Neither.
+    Overlap,
+}
+
+/// How the range of the level lies to that of the base.
+pub fn ranges(level: (f64, f64), base: (f64, f64)) -> Ranges {
+    if level.0 > base.1 {
+        Ranges::Above
+    } else if level.1 < base.0 {
+        Ranges::Below
+    } else {
+        Ranges::Overlap
+    }
+}
+
+/// Two-sided exact p of two samples of known size whose ranges do not overlap, without their values:
+/// `2 / C(nA + nB, nA)`.
+pub fn separation_p(level: &Side, base: &Side) -> Option<f64> {
+    let apart = ranges((level.low, level.high), (base.low, base.high)) != Ranges::Overlap;
+    let (n, m) = (level.n.filter(|_| apart)?, base.n?);
+    Some(min_p_unpaired(n as usize, m as usize))
+}
+
+/// Welch's test of the averages with every combination of the bounds of both standard deviations: the smallest p, and
+/// the inference with the largest.
+///
+/// On the plain scale: logarithms cannot be had from summaries. A difference is significant only if it is so with the
+/// largest p. `None` without sizes of two or more and bounds, or without any spread.
+pub fn bounded_welch(level: &Side, base: &Side) -> Option<(f64, Inference)> {
+    let sizes = [level, base].map(|side| side.n.filter(|n| *n > 1).map(f64::from));
+    let [Some(of_level), Some(of_base)] = sizes else { return None };
+    let mut smallest = f64::INFINITY;
+    let mut largest: Option<(f64, Inference)> = None;
+    for sd in <[f64; 2]>::from(level.sd?) {
+        for other in <[f64; 2]>::from(base.sd?) {
+            let (one, two) = (sd * sd / of_level, other * other / of_base);
+            let share = one / (one + two);
+            let df = 1.0 / (share.powi(2) / (of_level - 1.0) + (1.0 - share).powi(2) / (of_base - 1.0));
+            let inference =
+                Inference { estimate: level.average - base.average, standard_error: (one + two).sqrt(), df };
+            let Some(p) = inference.p().filter(|p| inference.standard_error > 0.0 && p.is_finite()) else { continue };
+            smallest = smallest.min(p);
+            if largest.is_none_or(|(known, _)| p > known) {
+                largest = Some((p, inference));
+            }
+        }
+    }
+    largest.map(|(_, inference)| (smallest, inference))
+}
+
+/// Whether all values but one seem to lie at one end: `(average - low) / (high - low)` near 1/n, or near 1 - 1/n.
+///
+/// One extreme run then made that end and pulled the average. `None` below four values.
+pub fn one_extreme(side: &Side) -> Option<Extreme> {
+    let n = f64::from(side.n.filter(|n| *n > 3)?);
+    let place = (side.average - side.low) / (side.high - side.low);
+    let near = 1.25 / n;
+    match () {
+        () if place <= near => Some(Extreme::High),
+        () if 1.0 - place <= near => Some(Extreme::Low),
+        () => None,
+    }
+}
+
+/// Which end of a range one run made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extreme {
+    /// The highest value.
+    High,
+    /// The lowest value.
+    Low,
+}
+
+/// The most decimals that any of the numbers has, as written shortest.
+pub fn decimals(numbers: impl IntoIterator<Item = f64>) -> usize {
+    let decimals = |number: f64| number.to_string().split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    numbers.into_iter().map(decimals).max().unwrap_or(0)
+}
+
+/// Half a unit of the last of so many decimals: what rounding may have hidden.
+pub fn half_unit(decimals: usize) -> f64 {
+    0.5 * 0.1_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX))
 }

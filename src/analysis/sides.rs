@@ -140,6 +140,11 @@ impl Sides {
         Sides { scale, data, resolution: 1e-13 * (unit + largest) }
     }
 
+    /// Sides of which no value is known.
+    pub(super) fn none(scale: Scale) -> Self {
+        Sides { scale, data: Data::Unblocked(Vec::new()), resolution: 0.0 }
+    }
+
     /// Paired t over blocks, or Welch's t in its contrast form over strata.
     pub(super) fn infer(&self) -> Inferred {
         let (n, smallest, method) = match &self.data {
@@ -251,7 +256,8 @@ impl Sides {
 
 /// Ratio when every value of the metric is positive, so that all its comparisons are on one scale.
 pub(super) fn scale_of(values: &Values) -> Scale {
-    let positive = values.cells.iter().flat_map(BTreeMap::values).all(|value| *value > 0.0);
+    let positive = values.cells.iter().flat_map(BTreeMap::values).all(|value| *value > 0.0)
+        && values.summaries.iter().flatten().all(|summary| summary.low > 0.0);
     if positive { Scale::Ratio } else { Scale::Difference }
 }
 

@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wildmatch::WildMatch;
 
-use super::summary::mean;
-use crate::recording::{CounterRow, CpuTimes, Design, Direction, HostFacts, Metric, MetricExpr, ProcessRecord, Trial};
+use super::published::{Side, decimals, half_unit, sd_bounds, three_values};
+use super::summary::{mean, summarise};
+use crate::recording::{
+    CounterRow, CpuTimes, Design, Direction, HostFacts, Metric, MetricExpr, ProcessRecord, PublishedRow,
+    PublishedValues, Trial,
+};
 
 /// Values beyond this are no measurement, and their squares would overflow.
 const LARGEST: f64 = 1e100;
@@ -25,8 +29,104 @@ pub(super) struct Values {
     pub(super) direction: Direction,
     /// Value by block, per treatment.
     pub(super) cells: Vec<BTreeMap<u32, f64>>,
-    /// `(running number, treatment, value)` in the order they ran.
+    /// `(running number, treatment, value)` in the order they ran; none for published numbers.
     pub(super) in_order: Vec<(u32, usize, f64)>,
+    /// Published low, high and average per treatment, where the values behind them are not known.
+    pub(super) summaries: Vec<Option<Side>>,
+    /// Per treatment: the values were worked out from low, high and average.
+    pub(super) recovered: Vec<bool>,
+    /// The most decimals of any published number.
+    pub(super) decimals: Option<usize>,
+}
+
+impl Values {
+    /// What is known of a treatment: its summary, or that of its values.
+    pub(super) fn side(&self, treatment: usize) -> Option<Side> {
+        if let Some(summary) = self.summaries.get(treatment).copied().flatten() {
+            return Some(summary);
+        }
+        let numbers: Vec<f64> = self.cells.get(treatment)?.values().copied().collect();
+        let summary = summarise(&numbers)?;
+        let n = u32::try_from(summary.n).ok();
+        let sd = summary.sd.map(|sd| (sd, sd));
+        Some(Side { low: summary.low, high: summary.high, average: summary.mean, n, sd })
+    }
+}
+
+/// The values of every declared metric of a recording of published numbers. What low, high and average of two or three
+/// trials leave no doubt about is worked out.
+pub(super) fn published(design: &Design, rows: &[PublishedRow]) -> Vec<Values> {
+    design.metrics.iter().map(|metric| published_metric(metric, design, rows)).collect()
+}
+
+fn published_metric(metric: &Metric, design: &Design, rows: &[PublishedRow]) -> Values {
+    let rows: Vec<&PublishedRow> = rows.iter().filter(|row| row.metric == metric.id).collect();
+    let numbers = rows.iter().flat_map(|row| match &row.values {
+        PublishedValues::Samples(samples) => samples.clone(),
+        PublishedValues::Summary { low, high, average, .. } => vec![*low, *high, *average],
+    });
+    let decimals = decimals(numbers);
+    let half_unit = half_unit(decimals);
+    let treatments = design.treatments.len();
+    let mut values = Values {
+        id: metric.id.clone(),
+        declared: metric.id.clone(),
+        label: metric.label.clone(),
+        unit: metric.unit.clone(),
+        direction: metric.direction,
+        cells: vec![BTreeMap::new(); treatments],
+        in_order: Vec::new(),
+        summaries: vec![None; treatments],
+        recovered: vec![false; treatments],
+        decimals: Some(decimals),
+    };
+    for row in rows.into_iter().filter(|row| row.treatment < treatments) {
+        let samples = match &row.values {
+            PublishedValues::Samples(samples) => samples.clone(),
+            PublishedValues::Summary { low, high, average, n } => {
+                let summary = (*low, *high, *average);
+                let Some(samples) = n.and_then(|n| recovered(n, summary, half_unit)) else {
+                    values.summaries[row.treatment] = Some(side(*n, summary, half_unit));
+                    continue;
+                };
+                values.recovered[row.treatment] = true;
+                samples
+            }
+        };
+        let samples = samples.into_iter().filter(|value| value.abs() <= LARGEST);
+        values.cells[row.treatment].extend((1..).zip(samples));
+    }
+    values
+}
+
+/// The whole sample behind a summary of one, two or three values; `None` for more, or when no sample has these numbers.
+fn recovered(n: u32, (low, high, average): (f64, f64, f64), half_unit: f64) -> Option<Vec<f64>> {
+    // Each of the three numbers is rounded by itself; an exactly halved last digit must not fail on a binary fraction.
+    let rounding = 2.0 * half_unit * (1.0 + 1e-9);
+    match n {
+        1 if high - low <= rounding => Some(vec![average]),
+        2 if (f64::midpoint(low, high) - average).abs() <= rounding => Some(vec![low, high]),
+        3 => three_values(low, high, average).map(Vec::from),
+        _ => None,
+    }
+}
+
+/// A side of which only the summary is known. An average that its own rounding put out of reach is moved back.
+fn side(n: Option<u32>, (low, high, average): (f64, f64, f64), half_unit: f64) -> Side {
+    let sd = n.filter(|n| *n > 3).and_then(|n| {
+        let all = f64::from(n);
+        let reachable = (((all - 1.0) * low + high) / all, ((all - 1.0) * high + low) / all);
+        let moved = average.clamp(reachable.0, reachable.1);
+        if (moved - average).abs() > 2.0 * half_unit {
+            return None;
+        }
+        let none = (low.total_cmp(&high).is_eq()).then_some((0.0, 0.0));
+        none.or_else(|| sd_bounds(n, low, high, moved)).or_else(|| {
+            // Binary fractions at the very end of what is reachable.
+            sd_bounds(n, low, high, moved + 1e-12 * (average - moved + high - moved))
+        })
+    });
+    Side { low, high, average, n, sd }
 }
 
 /// Trials that count: not warm-up, the last attempt, without fault, in the order they ran.
@@ -83,7 +183,9 @@ fn measure(declared: &str, metric: Metric, design: &Design, host: &HostFacts, tr
         }
     }
     let Metric { id, label, unit, direction, .. } = metric;
-    Values { id, declared: declared.to_owned(), label, unit, direction, cells, in_order }
+    let (summaries, recovered) = (vec![None; cells.len()], vec![false; cells.len()]);
+    let declared = declared.to_owned();
+    Values { id, declared, label, unit, direction, cells, in_order, summaries, recovered, decimals: None }
 }
 
 /// Where the numbers of one trial come from.

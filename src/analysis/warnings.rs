@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::comparison::{Material, control_differences};
 use super::doubts::{first_block, grubbs, trend};
 use super::exact::{min_p_paired, min_p_unpaired};
+use super::published::one_extreme;
+use super::recorded::widest_control;
 use super::sides::{Layout, scale_of};
 use super::summary::mean;
 use super::values::Values;
@@ -148,6 +150,7 @@ fn about_a_metric(material: &Material, values: &Values, warnings: &mut Vec<Warni
             p: difference.p,
         });
     }
+    about_published(material, values, warnings);
     let order = material.design.protocol.order.as_str();
     if matches!(order, "blocks" | "shuffled") {
         warnings.extend(drift(material, values));
@@ -166,6 +169,19 @@ fn about_a_metric(material: &Material, values: &Values, warnings: &mut Vec<Warni
         if let Some((farthest, (block, value))) = farthest.and_then(|far| Some((far, cell.iter().nth(far.index)?))) {
             let (block, value) = (*block, *value);
             warnings.push(Warning::Outlier { metric: metric(), treatment, block, value, p: farthest.p });
+        }
+    }
+}
+
+/// Identical rows of a compared metric that differ, and ranges one run seems to have made.
+fn about_published(material: &Material, values: &Values, warnings: &mut Vec<Warning>) {
+    let compared = material.design.comparisons.iter().any(|comparison| comparison.metrics.contains(&values.id));
+    if let Some((treatment, rows, ratio)) = widest_control(material.design, values).filter(|_| compared) {
+        warnings.push(Warning::NoiseFloor { metric: values.id.clone(), treatment, rows, ratio });
+    }
+    for (treatment, summary) in values.summaries.iter().enumerate() {
+        if let Some(end) = summary.as_ref().and_then(one_extreme) {
+            warnings.push(Warning::OneExtreme { metric: values.id.clone(), treatment, end });
         }
     }
 }

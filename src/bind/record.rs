@@ -5,13 +5,52 @@ use std::collections::BTreeMap;
 use super::{ChangeKind, Process, Schedule, order, words};
 use crate::cpu_set::{CpuSet, Irq};
 use crate::design::order::ORDER_VERSION;
-use crate::design::{self, Experiment};
-use crate::recording::{self, IrqList, MaskGroup};
-use crate::source::Sources;
+use crate::design::{self, Experiment, RecordedValues};
+use crate::recording::{self, IrqList, MaskGroup, PublishedValues};
+use crate::source::{Sources, Span};
 
 /// The serialised design of a bound experiment. `sources` gives the `file:line` of expectations.
 pub fn design_record(experiment: &Experiment, schedule: &Schedule, sources: &Sources) -> recording::Design {
     let treatments = experiment.treatments.iter().zip(&schedule.treatments);
+    let treatments = treatments.map(|(design, bound)| treatment(design, bound)).collect();
+    design(experiment, treatments, sources)
+}
+
+/// The serialised design of published numbers, which are bound to no host, and its rows.
+pub fn published_record(
+    experiment: &Experiment,
+    sources: &Sources,
+) -> (recording::Design, Vec<recording::PublishedRow>) {
+    let named = |treatment: &design::Treatment| recording::Treatment {
+        name: treatment.name.clone(),
+        levels: treatment.levels.clone(),
+        control: treatment.control,
+        settings: Vec::new(),
+        routes: Vec::new(),
+        workloads: Vec::new(),
+        backgrounds: Vec::new(),
+    };
+    let mut design = design(experiment, experiment.treatments.iter().map(named).collect(), sources);
+    "recorded".clone_into(&mut design.protocol.order);
+    let row = |series: &design::RecordedSeries| recording::PublishedRow {
+        metric: series.metric.clone(),
+        treatment: series.treatment,
+        values: match &series.values {
+            RecordedValues::Samples(values) => PublishedValues::Samples(values.clone()),
+            RecordedValues::Summary { low, high, average, n } => {
+                PublishedValues::Summary { low: *low, high: *high, average: *average, n: *n }
+            }
+        },
+        place: place(series.span, sources),
+    };
+    (design, experiment.recorded.iter().map(row).collect())
+}
+
+fn place(span: Span, sources: &Sources) -> String {
+    format!("{}:{}", sources.get(span.file).path.display(), sources.line(span))
+}
+
+fn design(experiment: &Experiment, treatments: Vec<recording::Treatment>, sources: &Sources) -> recording::Design {
     recording::Design {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
@@ -31,7 +70,7 @@ pub fn design_record(experiment: &Experiment, schedule: &Schedule, sources: &Sou
                 hard_to_change: factor.hard_to_change,
             })
             .collect(),
-        treatments: treatments.map(|(design, bound)| treatment(design, bound)).collect(),
+        treatments,
         metrics: experiment.metrics.iter().map(metric).collect(),
         comparisons: experiment.comparisons.iter().map(comparison).collect(),
         expectations: experiment.expectations.iter().map(|expect| expectation(expect, sources)).collect(),
@@ -116,7 +155,7 @@ fn expectation(expect: &design::Expectation, sources: &Sources) -> recording::Ex
         right: side(expect.right),
         within: expect.within.clone(),
         text: expect.text.clone(),
-        place: format!("{}:{}", sources.get(expect.span.file).path.display(), sources.line(expect.span)),
+        place: place(expect.span, sources),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::progress::{Lines, TwoStage};
 use super::select::{self, Selected};
 use super::{Exit, Selection, print, report, restore};
-use crate::analysis::{self, ExpectationVerdict};
+use crate::analysis::{self, ExpectationVerdict, Findings};
 use crate::bind::{self, Caller, ChangeKind, Schedule};
 use crate::diagnostic::Diagnostic;
 use crate::host::{self, files::Root};
@@ -51,10 +51,16 @@ pub(super) fn run(selection: &Selection, out: &Path, start: Start) -> Exit {
         Err(exit) => return exit,
     };
     let root = Root::new("/");
-    let facts = host::read_facts(&root);
+    let facts = std::cell::LazyCell::new(|| host::read_facts(&root));
     let mut exit = Exit::Fine;
     let mut ran = false;
     for selected in &selected {
+        if !selected.experiment.recorded.is_empty() {
+            let this = published(selected, out);
+            exit = exit.and(this);
+            ran |= this <= Exit::Failed;
+            continue;
+        }
         let ready = match ready(selected, &facts, &root) {
             Ok(ready) => ready,
             Err(refused) => {
@@ -71,6 +77,43 @@ pub(super) fn run(selection: &Selection, out: &Path, start: Start) -> Exit {
         }
     }
     if ran { exit.and(report::index(out, report::Mode::Write)) } else { exit }
+}
+
+/// Writes the recording and the report of published numbers. Nothing is run, read of the host or locked.
+fn published(selected: &Selected, out: &Path) -> Exit {
+    let failed = |message: String| {
+        print::error(message);
+        Exit::Run
+    };
+    let template = match template(selected) {
+        Ok(template) => template,
+        Err(exit) => return exit,
+    };
+    let (mut design, rows) = bind::published_record(&selected.experiment, &selected.sources);
+    design.template_text = template;
+    let header = recording::Header { published: rows, ..header_of(selected, design) };
+    let folder = match report_folder(out, &selected.experiment.name) {
+        Ok(folder) => folder,
+        Err(message) => return failed(message),
+    };
+    let recording = folder.join(COMPLETE);
+    match recording::write_whole(&recording, &header) {
+        Ok(()) => rendered(&recording).map_or_else(|exit| exit, |(exit, ..)| exit),
+        Err(error) => failed(format!("cannot write {}: {error}", recording.display())),
+    }
+}
+
+/// The folder of an experiment's report, made where it is not there; never one that holds somebody's own README.md.
+fn report_folder(out: &Path, name: &str) -> Result<PathBuf, String> {
+    let folder = out.join(name);
+    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    if folder.join("README.md").exists() && !folder.join(COMPLETE).exists() {
+        return Err(format!(
+            "{} holds a README.md without a recording, which is somebody's own; choose another --out",
+            folder.display()
+        ));
+    }
+    Ok(folder)
 }
 
 /// Whether the next experiment may be run.
@@ -141,15 +184,25 @@ fn template(selected: &Selected) -> Result<Option<String>, Exit> {
 fn header(ready: &Ready<'_>) -> recording::Header {
     let mut design = bind::design_record(&ready.selected.experiment, &ready.schedule, &ready.selected.sources);
     design.template_text.clone_from(&ready.template);
-    let sources = ready.selected.sources.iter();
+    recording::Header {
+        order: ready.schedule.order.clone(),
+        host: ready.facts.clone(),
+        ..header_of(ready.selected, design)
+    }
+}
+
+/// A header without order, host and published numbers.
+fn header_of(selected: &Selected, design: recording::Design) -> recording::Header {
+    let sources = selected.sources.iter();
     recording::Header {
         format: recording::FORMAT,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: jiff::Timestamp::now().to_string(),
         sources: sources.map(|source| (source.path.display().to_string(), source.text.clone())).collect(),
         design,
-        order: ready.schedule.order.clone(),
-        host: ready.facts.clone(),
+        order: Vec::new(),
+        host: HostFacts::default(),
+        published: Vec::new(),
     }
 }
 
@@ -159,23 +212,17 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
         (Exit::Run, Continue::Stop)
     };
     let experiment = &ready.selected.experiment;
-    let folder = out.join(&experiment.name);
-    let partial = folder.join(PARTIAL);
     let live = Live::new();
     // The lock comes first: a second runner must not even touch the recording of the first.
     let mut settings = match Settings::open(&live, &settings::state_dir(), &experiment.name) {
         Ok(settings) => settings,
         Err(error) => return failed(error.to_string()),
     };
-    if let Err(error) = std::fs::create_dir_all(&folder) {
-        return failed(format!("cannot make {}: {error}", folder.display()));
-    }
-    if folder.join("README.md").exists() && !folder.join(COMPLETE).exists() {
-        return failed(format!(
-            "{} holds a README.md without a recording, which is somebody's own; choose another --out",
-            folder.display()
-        ));
-    }
+    let folder = match report_folder(out, &experiment.name) {
+        Ok(folder) => folder,
+        Err(message) => return failed(message),
+    };
+    let partial = folder.join(PARTIAL);
     let protocol = &experiment.protocol;
     let plan = Plan::new(&ready.schedule, (protocol.settle_ms, protocol.retries));
     let header = header(ready);
@@ -279,27 +326,15 @@ fn begin<'a>(
 }
 
 /// Renames the recording, writes its report and says what came out.
-fn complete(partial: &Path, recording: &PathBuf, invalid: u32) -> Exit {
+fn complete(partial: &Path, recording: &Path, invalid: u32) -> Exit {
     if let Err(error) = std::fs::rename(partial, recording) {
         print::error(format!("cannot rename {}: {error}", partial.display()));
         return Exit::Run;
     }
-    let recorded: Recording = match recording::read(recording) {
-        Ok(recorded) => recorded,
-        Err(error) => {
-            print::error(error);
-            return Exit::Run;
-        }
+    let (exit, recorded, findings) = match rendered(recording) {
+        Ok(rendered) => rendered,
+        Err(exit) => return exit,
     };
-    let findings = analysis::analyse(&recorded.header, &recorded.trials, &recorded.resumed, recorded.end.as_ref());
-    let mut exit = report::one(recording, &recorded, &findings, report::Mode::Write);
-    for expectation in &findings.expectations {
-        if expectation.verdict == ExpectationVerdict::Failed {
-            let declared = &recorded.header.design.expectations[expectation.expectation];
-            print::error(format!("{}: the expectation does not hold: {}", declared.place, declared.text));
-            exit = exit.and(Exit::Failed);
-        }
-    }
     if findings.counts.valid == 0 {
         print::error("no trial was valid; the report says why");
         return exit.and(Exit::Run);
@@ -315,4 +350,22 @@ fn complete(partial: &Path, recording: &PathBuf, invalid: u32) -> Exit {
         return exit.and(Exit::Run);
     }
     exit
+}
+
+/// Analyses a complete recording, writes its report, and names the expectations that failed.
+fn rendered(recording: &Path) -> Result<(Exit, Recording, Findings), Exit> {
+    let recorded: Recording = recording::read(recording).map_err(|error| {
+        print::error(error);
+        Exit::Run
+    })?;
+    let findings = analysis::analyse(&recorded.header, &recorded.trials, &recorded.resumed, recorded.end.as_ref());
+    let mut exit = report::one(recording, &recorded, &findings, report::Mode::Write);
+    for expectation in &findings.expectations {
+        if expectation.verdict == ExpectationVerdict::Failed {
+            let declared = &recorded.header.design.expectations[expectation.expectation];
+            print::error(format!("{}: the expectation does not hold: {}", declared.place, declared.text));
+            exit = exit.and(Exit::Failed);
+        }
+    }
+    Ok((exit, recorded, findings))
 }

@@ -8,7 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, Trial};
+use super::{
+    Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, PublishedRow, PublishedValues, Trial,
+};
 
 /// Longest line a reader takes: far above a trial of the largest host, small enough to hold in memory.
 pub const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -153,12 +155,7 @@ impl Writer {
     /// alone and gives `AlreadyExists`.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut temporary = tempfile::Builder::new().prefix(".recording").tempfile_in(folder)?;
-        temporary.write_all(&to_bytes(&Line::Header(header.clone()))?)?;
-        temporary.as_file().sync_all()?;
-        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        temporary.as_file().set_permissions(permissions)?;
-        let file = temporary.persist_noclobber(path).map_err(|error| error.error)?;
+        let file = begin(folder, header)?.persist_noclobber(path).map_err(|error| error.error)?;
         File::open(folder)?.sync_all()?;
         Ok(Writer { file, path: path.to_owned(), descriptions: Descriptions::default() })
     }
@@ -219,6 +216,24 @@ pub enum ReadError {
     /// A line is longer than [`MAX_LINE_BYTES`].
     #[error("{}: line {line} is longer than {MAX_LINE_BYTES} bytes", path.display())]
     TooLong { path: PathBuf, line: usize },
+}
+
+/// Writes a recording that is complete with its header, as one of published numbers is, in place of what is there.
+pub fn write_whole(path: &Path, header: &Header) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = begin(folder, header)?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
+}
+
+/// A file with the header in it that has no name yet.
+fn begin(folder: &Path, header: &Header) -> io::Result<tempfile::NamedTempFile> {
+    let mut temporary = tempfile::Builder::new().prefix(".recording").tempfile_in(folder)?;
+    temporary.write_all(&to_bytes(&Line::Header(header.clone()))?)?;
+    temporary.as_file().sync_all()?;
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    temporary.as_file().set_permissions(permissions)?;
+    Ok(temporary)
 }
 
 /// Reads a whole recording. A last line without its newline was torn by a crash: it is dropped, with a note.
@@ -350,6 +365,7 @@ fn check_header(header: &Header) -> Result<(), String> {
         level(expectation.factor, expectation.right.1)?;
         check_factors(design, &expectation.within)?;
     }
+    header.published.iter().try_for_each(|row| check_published(row, design))?;
     let mut numbers = BTreeSet::new();
     for planned in &header.order {
         if planned.treatment >= design.treatments.len() {
@@ -360,6 +376,22 @@ fn check_header(header: &Header) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn check_published(row: &PublishedRow, design: &Design) -> Result<(), String> {
+    let place = &row.place;
+    if row.treatment >= design.treatments.len() {
+        return Err(format!("the published row of {place} has a treatment that is not there"));
+    }
+    if !design.metrics.iter().any(|metric| metric.id == row.metric) {
+        return Err(format!("the published row of {place} has a metric that is not there"));
+    }
+    match &row.values {
+        PublishedValues::Summary { low, high, average, .. } if !(low <= average && average <= high) => {
+            Err(format!("low, average and high of {place} are not in ascending order"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_factors(design: &Design, factors: &[usize]) -> Result<(), String> {

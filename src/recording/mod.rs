@@ -16,7 +16,7 @@ pub mod facts;
 pub mod file;
 
 pub use facts::HostFacts;
-pub use file::{ReadError, Recording, Writer, read};
+pub use file::{ReadError, Recording, Writer, read, write_whole};
 
 /// Version of the format. A reader refuses a newer one and says so.
 pub const FORMAT: u32 = 1;
@@ -58,8 +58,43 @@ pub struct Header {
     pub design: Design,
     /// Planned trials in order.
     pub order: Vec<PlannedTrial>,
-    /// Facts of the host.
+    /// Facts of the host; empty for published numbers.
     pub host: HostFacts,
+    /// Numbers somebody published, in the order of the file; such a recording has no trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedRow>,
+}
+
+/// Published numbers of one metric under one treatment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRow {
+    /// Metric id.
+    pub metric: String,
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// The numbers, in the unit of the metric.
+    pub values: PublishedValues,
+    /// `file:line` of the row.
+    pub place: String,
+}
+
+/// The kinds of published numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedValues {
+    /// One number per trial.
+    Samples(Vec<f64>),
+    /// Only a summary of `n` trials, or of nobody knows how many.
+    Summary {
+        /// Lowest.
+        low: f64,
+        /// Highest.
+        high: f64,
+        /// Arithmetic mean.
+        average: f64,
+        /// Number of trials.
+        n: Option<u32>,
+    },
 }
 
 /// The experiment as analysis and report need it.
@@ -267,7 +302,7 @@ pub struct Protocol {
     pub blocks: u32,
     /// Warm-up trials per treatment.
     pub warmup: u32,
-    /// `blocks`, `shuffled`, `sequential`
+    /// `blocks`, `shuffled`, `sequential`, or `recorded` for published numbers
     pub order: String,
     /// Seed.
     pub seed: u64,

@@ -1,6 +1,7 @@
 //! Puts a view together.
 
 use super::number::{percent, significant};
+use super::published::{missing, ratio_of_ratios, remarks};
 use super::sentence::{comparison, expectation, expectation_word, flag};
 use super::tables::context;
 use super::text::{Table, code, fenced, inline, shown_path};
@@ -48,7 +49,7 @@ pub fn view(recording: &Recording, findings: &Findings) -> View {
 
 /// Whether the numbers are somebody's own and nothing was run.
 pub(super) fn published(design: &Design) -> bool {
-    design.source.is_some() || design.protocol.order == "recorded"
+    design.protocol.order == "recorded"
 }
 
 fn alarms(parts: Evidence<'_>) -> Vec<String> {
@@ -98,19 +99,38 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
         let base = factor.and_then(|factor| factor.levels.get(declared.base));
         let fold = findings.len() > SENTENCES;
         let mut sentences = Vec::new();
-        let mut folded = 0;
+        let (mut folded, mut in_noise) = (0, 0);
         for finding in &findings {
             if fold && finding.verdict == Verdict::Inconclusive {
                 folded += 1;
                 continue;
             }
+            let noise = finding.published.and_then(|published| published.noise);
+            if fold && noise.is_some_and(|noise| !noise.is_exceeded()) {
+                in_noise += 1;
+                continue;
+            }
             let context = context(design, parts.findings, &finding.metric);
-            let text = comparison(context, finding);
+            let text = comparison(context, finding) + &remarks(finding);
             let doubts: Vec<String> = finding.flags.iter().map(|doubt| flag(context, finding, *doubt)).collect();
             sentences.push(if doubts.is_empty() { text } else { format!("{text} *Note: {}.*", doubts.join("; ")) });
         }
         if folded > 0 {
             sentences.push(format!("**Inconclusive** in {folded} further comparisons: see the table of comparisons."));
+        }
+        if in_noise > 0 {
+            sentences.push(format!(
+                "**No verdict** in {in_noise} further comparisons: the difference is no larger than identical rows differ. \
+                 See the table of comparisons."
+            ));
+        }
+        let single_runs: Vec<_> =
+            parts.findings.single_runs.iter().filter(|finding| finding.comparison == index).collect();
+        for finding in single_runs.iter().take(SENTENCES) {
+            sentences.push(ratio_of_ratios(context(design, parts.findings, &finding.metric), finding));
+        }
+        if !single_runs.is_empty() {
+            sentences.extend(missing(design, &declared.within));
         }
         if findings.is_empty() {
             sentences.push("No finding: nothing was measured for this comparison.".to_owned());
@@ -146,11 +166,11 @@ fn evidence_line(parts: Evidence<'_>) -> String {
     let design = &parts.recording.header.design;
     let counts = parts.findings.counts;
     if published(design) {
-        let by =
-            design.source.as_deref().map_or_else(String::new, |source| format!(" published by {}", inline(source)));
-        return format!(
-            "Numbers{by}, taken from the file; nothing was run here, so nothing of their making is proven."
-        );
+        let taken = "taken from the file; nothing was run here, so nothing of their making is proven.";
+        return match design.source.as_deref() {
+            Some(source) => format!("Numbers published by {}. They are {taken}", inline(source)),
+            None => format!("Numbers, {taken}"),
+        };
     }
     let invalid = counts.recorded.saturating_sub(counts.valid);
     let warmup = match counts.warmup {
@@ -195,8 +215,11 @@ fn design_view(parts: Evidence<'_>) -> DesignView {
     let design = &parts.recording.header.design;
     let factors = design.factors.iter().map(|factor| {
         let levels: Vec<String> = factor.levels.iter().map(|level| code(level)).collect();
-        let kind =
-            if factor.hard_to_change { "hard to change: makes whole plots" } else { "changed from trial to trial" };
+        let kind = match factor.hard_to_change {
+            _ if published(design) => "as published",
+            true => "hard to change: makes whole plots",
+            false => "changed from trial to trial",
+        };
         vec![code(&factor.name), levels.join(", "), kind.to_owned()]
     });
     let factors: Vec<_> = factors.collect();
@@ -258,7 +281,10 @@ fn processes(design: &Design) -> Option<Table> {
 fn protocol(design: &Design) -> Vec<String> {
     let protocol = &design.protocol;
     if published(design) {
-        return vec!["published numbers: order and conditions of their trials are not known".to_owned()];
+        return vec![
+            "published numbers: order and conditions of their trials are not known, so nothing is paired and drift cannot be told from effect"
+                .to_owned(),
+        ];
     }
     let order = match protocol.order.as_str() {
         "blocks" => format!(
@@ -339,9 +365,28 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
     let comparisons = &parts.findings.comparisons;
     let method = |wanted: Method| comparisons.iter().filter_map(|finding| finding.estimate).any(|e| e.method == wanted);
     let mut lines = vec![
-        "A trial gives one value per metric. Invalid and warm-up trials are recorded and left out; no other value is."
-            .to_owned(),
+        if published(&parts.recording.header.design) {
+            "The numbers are those of the file, as they were published. None is left out, and none was measured here."
+        } else {
+            "A trial gives one value per metric. Invalid and warm-up trials are recorded and left out; no other value is."
+        }
+        .to_owned(),
     ];
+    let cells = || parts.findings.metrics.iter().flat_map(|metric| &metric.cells);
+    if cells().any(|cell| cell.published.is_some()) {
+        lines.push(
+            "Of low, high and average of an unknown number of values, averages and ranges are compared and no more; (high - low) / 2 is not an error bar."
+                .to_owned(),
+        );
+    }
+    if cells().any(|cell| cell.recovered) {
+        lines.push(
+            "The middle of three values is 3 × average - low - high; such rows are judged as samples.".to_owned(),
+        );
+    }
+    if method(Method::WelchBound) {
+        lines.push("Low, high, average and n bound the spread: Welch's t test of plain averages is made with both bounds, and the interval and p are those of the widest.".to_owned());
+    }
     if method(Method::PairedT) {
         lines.push("Ratios are of geometric means, level / base; 95 % interval and p from a paired t test of ln values over blocks.".to_owned());
     }

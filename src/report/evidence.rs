@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Evidence;
 use super::number::{fixed, p_relation, percent, share, significant};
+use super::published;
 use super::sentence::with_unit;
 use super::tables::{context, digits, treatment};
 use super::text::{Table, code, inline};
@@ -222,6 +223,18 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
     let label = |metric: &str| context(design, evidence.findings, metric).label(metric);
     let text = match warning {
         Warning::NotComplete { .. } | Warning::NotRestored { .. } => return None,
+        Warning::NoiseFloor { metric, treatment: index, rows, ratio } => {
+            published::noise_floor(design, &label(metric), (*index, *rows), *ratio)
+        }
+        Warning::OneExtreme { metric, treatment: index, end } => {
+            published::one_extreme(design, &label(metric), *index, *end)
+        }
+        Warning::ExactCannotReach { comparisons, min_p, .. } if design.protocol.order == "recorded" => format!(
+            "**Exact tests cannot reach 0.05**: with so few values and {} of a metric their smallest possible p is {}. \
+             Only new trials can change that.",
+            if *comparisons == 1 { "1 comparison".to_owned() } else { format!("{comparisons} comparisons") },
+            super::number::p_value(*min_p)
+        ),
         Warning::IncompleteBlocks { blocks } => format!(
             "**Incomplete blocks**: {} without a valid trial of every treatment; comparisons use the pairs that are \
              complete. See the invalid trials, remove their cause and run again.",

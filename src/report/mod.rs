@@ -11,6 +11,7 @@ mod facts;
 mod files;
 mod index;
 mod number;
+mod published;
 mod render;
 mod sentence;
 mod tables;

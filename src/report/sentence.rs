@@ -1,6 +1,7 @@
 //! Verdicts in plain words: short, exact, never more than the finding says, always with unit, n and interval.
 
 use super::number::{fixed, interval_decimals, p_relation, p_value, percent, significant};
+use super::tables::digits;
 use super::text::{code, inline};
 use crate::analysis::{
     ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Flag, Interaction,
@@ -90,7 +91,12 @@ pub(super) fn comparison(context: Context<'_>, finding: &ComparisonFinding) -> S
                 effect if effect == "-" => String::new(),
                 effect => format!(" For description only: {effect} ({}).", basis(context, finding)),
             };
-            format!("{within}**{no_verdict}** for {level} against {base} on {metric}: {}.{seen}", why(reason))
+            let why = match (reason, finding.published) {
+                (NoInference::SingleValue, Some(_)) => "one value on a side says nothing about the spread",
+                (NoInference::TooFewValues, Some(_)) => "fewer than three values on a side, in the same conditions",
+                (reason, _) => why(reason),
+            };
+            format!("{within}**{no_verdict}** for {level} against {base} on {metric}: {why}.{seen}")
         }
     }
 }
@@ -131,6 +137,15 @@ pub(super) fn flag(context: Context<'_>, finding: &ComparisonFinding, flag: Flag
             let name = context.design.treatments.get(treatment).map_or("?", |treatment| treatment.name.as_str());
             let unit = if context.blocked() { "block" } else { "repetition" };
             format!("{unit} {block} of {} is an outlier, and is in the numbers all the same", code(name))
+        }
+        Flag::EffectHangsOnOneRun { treatment, value, without } => format!(
+            "the effect hangs on one value: without {} under {} it is {}×",
+            with_unit(&fixed(value, context.metric.map_or(4, |metric| digits(metric).values)), context.unit()),
+            super::tables::treatment(context.design, treatment),
+            significant(without, 4)
+        ),
+        Flag::HangsOnOneRun { .. } if finding.published.is_some() => {
+            "hangs on one value: without it the verdict would be another".to_owned()
         }
         Flag::HangsOnOneRun { block } => {
             let unit = if context.blocked() { "block" } else { "repetition" };
@@ -183,6 +198,9 @@ pub(super) fn ratio_of_ratios(context: Context<'_>, found: &Interaction) -> (Str
 /// Number of pairs or of values per side.
 pub(super) fn count(context: Context<'_>, finding: &ComparisonFinding) -> String {
     let (level, base) = finding.n;
+    if finding.published.is_some() {
+        return if level.min(base) == 0 { "unknown".to_owned() } else { format!("{level} and {base}") };
+    }
     let paired = finding.estimate.map_or(context.blocked(), |estimate| estimate.method == Method::PairedT);
     match (paired && level == base, level) {
         (true, 1) => "1 block".to_owned(),
@@ -289,6 +307,10 @@ fn why(reason: NoInference) -> &'static str {
     match reason {
         NoInference::DependsOnLevel => {
             "the effect is not the same at each level of what it would be averaged over, so that an average stands for none of them"
+        }
+        NoInference::Contradictory => "no sample of that size has the published low, high and average",
+        NoInference::SummaryOnly => {
+            "only low, high and average are published, and not of how many values, so nothing is known of the spread"
         }
         NoInference::NoDirection => "the metric has no better direction (say `lower_is_better` or `higher_is_better`)",
         NoInference::NoValues => "the two sides have no valid values to compare",

@@ -1,10 +1,11 @@
 //! Results and comparisons as tables.
 
 use super::number::{Digits, fixed, p_value};
+use super::published;
 use super::sentence::{self, Context};
 use super::text::{Table, code, inline};
 use super::view::MetricView;
-use crate::analysis::{Findings, Flag, MetricFindings, Scale};
+use crate::analysis::{ComparisonFinding, Findings, Flag, MetricFindings, Scale};
 use crate::recording::{Design, Direction, Header};
 
 /// Cells with more values than this have them in the recording only.
@@ -22,23 +23,32 @@ fn one_metric(header: &Header, findings: &Findings, metric: &MetricFindings) -> 
     let mut values = Vec::new();
     for cell in &metric.cells {
         let name = treatment(design, cell.treatment);
+        if let Some(published) = cell.published {
+            let n = published.n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+            let [low, high, average] =
+                [published.low, published.high, published.average].map(|value| fixed(value, digits.values));
+            rows.push(vec![name, n, low, high, average, dash(), dash(), dash()]);
+            continue;
+        }
         let Some(summary) = cell.summary else {
             rows.push(vec![name, "0".to_owned(), dash(), dash(), dash(), dash(), dash(), dash()]);
             continue;
         };
+        let derived = if summary.n == 1 { digits.values } else { digits.derived };
         rows.push(vec![
             name.clone(),
             summary.n.to_string(),
             fixed(summary.low, digits.values),
             fixed(summary.high, digits.values),
-            fixed(summary.mean, digits.derived),
-            fixed(summary.median, digits.derived),
-            summary.geometric_mean.map_or_else(dash, |mean| fixed(mean, digits.derived)),
+            fixed(summary.mean, derived),
+            fixed(summary.median, derived),
+            summary.geometric_mean.map_or_else(dash, |mean| fixed(mean, derived)),
             summary.cv.map_or_else(dash, |cv| format!("{} %", fixed(cv * 100.0, 1))),
         ]);
         if !cell.values.is_empty() && cell.values.len() <= LISTED {
             let listed: Vec<String> = cell.values.iter().map(|(_, value)| fixed(*value, digits.values)).collect();
-            values.push(format!("{name}: {}", listed.join(", ")));
+            let source = if cell.recovered { " (worked out from low, high and average)" } else { "" };
+            values.push(format!("{name}: {}{source}", listed.join(", ")));
         }
     }
     MetricView {
@@ -54,15 +64,19 @@ fn one_metric(header: &Header, findings: &Findings, metric: &MetricFindings) -> 
 
 /// The form of the ctxbench tables of 2003: levels, low, high, average, average per MHz.
 fn low_high_average(header: &Header, findings: &Findings, metric: &MetricFindings) -> Option<Table> {
-    let per_mhz = " / host.mhz";
+    let per_mhz = [" / host.mhz", "_per_mhz"];
     let is_column = |metric: &MetricFindings| {
-        metric.id.strip_suffix(per_mhz).is_some_and(|id| findings.metrics.iter().any(|other| other.id == id))
+        let mut of = per_mhz.iter().filter_map(|suffix| metric.id.strip_suffix(suffix));
+        of.any(|id| findings.metrics.iter().any(|other| other.id == id))
     };
     if is_column(metric) {
         return None;
     }
     let design = &header.design;
-    let companion = findings.metrics.iter().find(|other| other.id == format!("{}{per_mhz}", metric.id));
+    let companion = findings
+        .metrics
+        .iter()
+        .find(|other| other.id.strip_prefix(metric.id.as_str()).is_some_and(|suffix| per_mhz.contains(&suffix)));
     let companion_digits = companion.map(digits);
     let compared = |factor: usize| design.comparisons.iter().any(|comparison| comparison.factor == factor);
     let mut factors: Vec<usize> = (0..design.factors.len()).collect();
@@ -80,7 +94,11 @@ fn low_high_average(header: &Header, findings: &Findings, metric: &MetricFinding
         if let (Some(last), true) = (row.last_mut(), planned.control > 0) {
             *last = format!("{last} (control {})", planned.control);
         }
+        let published = cell.published.map(|side| [side.low, side.high, side.average]);
         match cell.summary {
+            _ if published.is_some() => {
+                row.extend(published.into_iter().flatten().map(|value| fixed(value, digits.values)));
+            }
             Some(summary) => row.extend([
                 fixed(summary.low, digits.values),
                 fixed(summary.high, digits.values),
@@ -108,7 +126,10 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
     let optional = |p: Option<f64>| p.map_or_else(dash, p_value);
     let with_holm = findings.comparisons.iter().any(|finding| finding.p_holm.is_some());
     let with_within = findings.comparisons.iter().any(|finding| !finding.within.is_empty());
-    let with_flags = findings.comparisons.iter().any(|finding| !finding.flags.is_empty());
+    let noted = |finding: &ComparisonFinding| {
+        !finding.flags.is_empty() || finding.published.is_some_and(|published| !published::notes(published).is_empty())
+    };
+    let with_flags = findings.comparisons.iter().any(noted);
     let rows = findings.comparisons.iter().map(|finding| {
         let context = context(design, findings, &finding.metric);
         let mut row = vec![context.label(&finding.metric), code(&finding.level), code(&finding.base)];
@@ -131,7 +152,8 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
         row.push(finding.exact.map_or_else(dash, sentence::exact));
         row.push(sentence::verdict(context, finding));
         if with_flags {
-            let flags: Vec<&str> = finding.flags.iter().map(|flag| short_flag(*flag)).collect();
+            let mut flags: Vec<&str> = finding.flags.iter().map(|flag| short_flag(*flag)).collect();
+            flags.extend(finding.published.into_iter().flat_map(published::notes));
             row.push(flags.join("; "));
         }
         row
@@ -189,9 +211,15 @@ pub(super) fn treatment(design: &Design, index: usize) -> String {
 pub(super) fn digits(metric: &MetricFindings) -> Digits {
     let values = metric.cells.iter().flat_map(|cell| {
         let extremes = cell.summary.filter(|_| cell.values.is_empty()).map(|summary| [summary.low, summary.high]);
-        cell.values.iter().map(|(_, value)| *value).chain(extremes.into_iter().flatten())
+        let published = cell.published.map(|side| [side.low, side.high, side.average]);
+        let known = cell.values.iter().map(|(_, value)| *value).chain(extremes.into_iter().flatten());
+        known.chain(published.into_iter().flatten())
     });
-    Digits::of(values)
+    let digits = Digits::of(values);
+    match metric.decimals {
+        Some(decimals) => Digits { values: decimals, derived: digits.derived.max(decimals.min(6)) },
+        None => digits,
+    }
 }
 
 fn level(design: &Design, treatment: usize, factor: usize) -> String {
@@ -213,7 +241,7 @@ fn short_flag(flag: Flag) -> &'static str {
         Flag::DependsOn { .. } => "depends on a level averaged over",
         Flag::Drift => "drift",
         Flag::FirstBlock => "block-1 effect",
-        Flag::HangsOnOneRun { .. } => "hangs on one run",
+        Flag::EffectHangsOnOneRun { .. } | Flag::HangsOnOneRun { .. } => "hangs on one run",
         Flag::ModelBasedOnly => "model-based only",
         Flag::Outlier { .. } => "outlier",
         Flag::WithinMargin => "different, but within the margin",

@@ -306,6 +306,7 @@ fn low_high_average_has_the_old_tables_with_the_compared_factor_inside() {
 fn published_numbers_claim_nothing_about_this_host() {
     let (mut recording, mut findings) = (recording(), findings());
     recording.header.design.source = Some("linux-smp list, 2001".to_owned());
+    "recorded".clone_into(&mut recording.header.design.protocol.order);
     recording.end = None;
     recording.trials.clear();
     findings.treatment_checks.clear();
@@ -315,7 +316,6 @@ fn published_numbers_claim_nothing_about_this_host() {
     }
     assert!(text.contains("Numbers published by linux-smp list, 2001"), "{text}");
     recording.header.design.source = None;
-    "recorded".clone_into(&mut recording.header.design.protocol.order);
     let text = markdown(&recording, &findings);
     assert!(text.contains("Numbers, taken from the file") && !text.contains("Xeon"), "{text}");
 }
@@ -370,7 +370,7 @@ fn the_index_lists_experiments_by_folder_whatever_order_they_come_in() {
     let mut left_changed = recording.clone();
     left_changed.end.as_mut().unwrap().not_restored = names(&["irq 24"]);
     let mut published = recording.clone();
-    published.header.design.source = Some("a list".to_owned());
+    "recorded".clone_into(&mut published.header.design.protocol.order);
     let mut entries = vec![
         report::index_entry("quickstart", &recording, &findings),
         report::index_entry("odd name|x", &left_changed, &findings),

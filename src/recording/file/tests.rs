@@ -57,6 +57,7 @@ fn header(trials: u32) -> Header {
         design,
         order: (0..trials).map(planned).collect(),
         host: HostFacts::default(),
+        published: Vec::new(),
     }
 }
 

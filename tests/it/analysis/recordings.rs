@@ -76,6 +76,7 @@ pub(super) fn experiment(factors: &[(&str, &[&str])], order: &str, blocks: u32) 
             design,
             order: Vec::new(),
             host: HostFacts { cpu_mhz: Some(2000.0), ..HostFacts::default() },
+            published: Vec::new(),
         },
         trials: Vec::new(),
         resumed: Vec::new(),

@@ -6,7 +6,7 @@ use irqlab::analysis::{doubts, multiplicity, published, spread, student, summary
 use serde_json::Value;
 
 /// Vectors of methods that are deliberately not in the product, by the first part of their id.
-const NOT_OFFERED: [&str; 32] = [
+const NOT_OFFERED: [&str; 31] = [
     "anova",
     "anova22",
     "art22",
@@ -38,7 +38,6 @@ const NOT_OFFERED: [&str; 32] = [
     "signed_rank",
     "tukey_hsd",
     "warmup.first_worst",
-    "published",
 ];
 
 /// Special functions the product does not call.
@@ -288,7 +287,17 @@ fn check(case: &Case) -> bool {
                 case.field("sd_max", bounds.map(|bounds| bounds.1));
             }
         }
-        ("summary_separation", _) => case.field("p_two", Some(min_p_unpaired(5, 5))),
+        ("summary_separation", _) => {
+            let side = |name: &str, n: &str| {
+                let float = |field: &str| case.input[name][field].as_f64().unwrap();
+                let (low, high) = (float("low"), float("high"));
+                let n = case.input[n].as_u64().map(|n| n as u32);
+                published::Side { low, high, average: f64::midpoint(low, high), n, sd: None }
+            };
+            case.field("p_two", published::separation_p(&side("A", "nA"), &side("B", "nB")));
+        }
+        ("published", "published.A.summary") => founding_seconds(case),
+        ("published", "published.B.ratios") => founding_megabits(case),
         ("sf", "sf.t_quantile") => {
             let quantiles: Vec<_> = case.values("df").into_iter().map(|df| student::quantile(0.975, df)).collect();
             case.list(&quantiles);
@@ -302,6 +311,30 @@ fn check(case: &Case) -> bool {
         (_, id) => return NOT_OFFERED.iter().chain(&SPECIAL_FUNCTIONS_UNUSED).any(|known| is_of(id, known)),
     }
     true
+}
+
+fn founding_seconds(case: &Case) {
+    let (one, all) = (case.values("one"), case.values("all"));
+    let (of_one, of_all) = (summary::summarise(&one).unwrap(), summary::summarise(&all).unwrap());
+    case.field("mean_one", Some(of_one.mean));
+    case.field("mean_all", Some(of_all.mean));
+    case.field("speedup_pct", Some(100.0 * (of_one.mean / of_all.mean - 1.0)));
+    case.field("time_reduction_pct", Some(100.0 * (1.0 - of_all.mean / of_one.mean)));
+    case.field("median_speedup_pct", Some(100.0 * (of_one.median / of_all.median - 1.0)));
+    case.field("without_42_111_speedup_pct", Some(100.0 * (summary::mean(&one[1..]) / of_all.mean - 1.0)));
+}
+
+fn founding_megabits(case: &Case) {
+    let pairs: Vec<(f64, f64)> = case.values("kirq").into_iter().zip(case.values("no_kirq")).collect();
+    let half_unit = published::half_unit(published::decimals(case.values("kirq")));
+    for (place, (with, without)) in pairs.into_iter().enumerate() {
+        let expect = |name: &str| &case.expect[name][place];
+        case.close("change", Some(100.0 * (with / without - 1.0)), expect("change_pct"));
+        let rounding = published::rounding(with, without, half_unit).map(|half| 100.0 * half);
+        case.close("rounding", rounding, expect("rounding_halfwidth_pct_points"));
+        let cv = 100.0 * published::break_even_cv((with / without).ln(), 1);
+        case.close("CV", Some(cv), expect("cv_pct_below_which_a_single_pair_would_reach_1_96_sigma"));
+    }
 }
 
 fn is_of(id: &str, kind: &str) -> bool {

@@ -209,6 +209,7 @@ pub(super) fn recording() -> Recording {
             design: design(),
             order,
             host: host("0-1"),
+            published: Vec::new(),
         },
         trials,
         resumed: Vec::new(),
@@ -241,7 +242,13 @@ pub(super) fn cell(treatment: usize, values: &[f64]) -> Cell {
         sd,
         cv: sd.map(|sd| sd / mean),
     };
-    Cell { treatment, values: (1..).zip(values.iter().copied()).collect(), summary: Some(summary) }
+    Cell {
+        treatment,
+        values: (1..).zip(values.iter().copied()).collect(),
+        summary: Some(summary),
+        published: None,
+        recovered: false,
+    }
 }
 
 pub(super) fn finding(comparison: usize, verdict: Verdict) -> ComparisonFinding {
@@ -267,6 +274,7 @@ pub(super) fn finding(comparison: usize, verdict: Verdict) -> ComparisonFinding 
         verdict,
         flags: Vec::new(),
         needed_n: None,
+        published: None,
     }
 }
 
@@ -317,6 +325,7 @@ pub(super) fn findings() -> Findings {
             label: "loop.rate".to_owned(),
             unit: "loops/s".to_owned(),
             direction: Direction::HigherIsBetter,
+            decimals: None,
             cells: vec![
                 cell(0, &[412_345.1, 409_876.2, 411_111.3, 415_000.4, 407_654.5, 413_210.6, 410_000.7, 411_999.8]),
                 cell(1, &[410_345.1, 411_876.2, 409_111.3, 412_000.4, 409_654.5, 412_210.6, 411_000.7, 408_999.8]),
@@ -326,6 +335,7 @@ pub(super) fn findings() -> Findings {
         }],
         comparisons: vec![large, none],
         interactions: Vec::new(),
+        single_runs: Vec::new(),
         expectations: vec![ExpectationFinding {
             expectation: 0,
             within: Vec::new(),

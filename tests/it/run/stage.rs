@@ -287,5 +287,6 @@ fn header(order: &[PlannedTrial]) -> Header {
         design,
         order: order.to_vec(),
         host: HostFacts::default(),
+        published: Vec::new(),
     }
 }

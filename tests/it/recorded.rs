@@ -1,0 +1,227 @@
+//! Published numbers: from the file to the report without touching a host, and what may be said of each kind.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use irqlab::analysis::published::Ranges;
+use irqlab::analysis::{
+    ComparisonFinding, ExactKind, Findings, Flag, Method, NoInference, Scale, Verdict, Warning, analyse,
+};
+use irqlab::recording::{self, Recording};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What `irqlab run` writes for a file with that text: the recording and the report of its only experiment.
+struct Ran {
+    _folder: tempfile::TempDir,
+    said: String,
+    status: Option<i32>,
+    recording: PathBuf,
+}
+
+fn run(text: &str, beside: &[(&str, &str)]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("numbers.exp");
+    std::fs::write(&file, text).unwrap();
+    for (name, text) in beside {
+        std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let out = folder.path().join("out");
+    let output = Command::new(env!("CARGO_BIN_EXE_irqlab"))
+        .args(["run".as_ref(), file.as_os_str(), "--out".as_ref(), out.as_os_str()])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ran { said, status: output.status.code(), recording: out.join("x/recording.jsonl"), _folder: folder }
+}
+
+impl Ran {
+    #[track_caller]
+    fn findings(&self) -> Findings {
+        assert_eq!(self.status, Some(0), "{}", self.said);
+        findings(&recording::read(&self.recording).unwrap())
+    }
+
+    fn report(&self) -> String {
+        std::fs::read_to_string(self.recording.with_file_name("README.md")).unwrap()
+    }
+}
+
+fn findings(recording: &Recording) -> Findings {
+    analyse(&recording.header, &recording.trials, &recording.resumed, recording.end.as_ref())
+}
+
+/// An experiment of two levels with these rows, and its only comparison.
+#[track_caller]
+fn compared(rows: &str) -> ComparisonFinding {
+    let ran = run(&two_levels(rows), &[]);
+    let mut findings = ran.findings();
+    assert_eq!(findings.comparisons.len(), 1);
+    findings.comparisons.remove(0)
+}
+
+fn two_levels(rows: &str) -> String {
+    format!(
+        "experiment x {{\n  vary f in base, level\n  recorded {{\n    w.time s lower_is_better\n{rows}\n  }}\n  \
+         compare f against base\n}}\n"
+    )
+}
+
+fn committed(name: &str) -> (Recording, Findings) {
+    let path = root().join("reports").join(name).join("recording.jsonl");
+    let recording = recording::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let findings = findings(&recording);
+    (recording, findings)
+}
+
+#[track_caller]
+fn close(value: f64, expected: f64) {
+    assert!((value - expected).abs() <= 5e-4 * expected.abs(), "{value} is not {expected}");
+}
+
+#[test]
+fn the_founding_posts_numbers_are_those_of_the_committed_recordings() {
+    let out = tempfile::tempdir().unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_irqlab"))
+        .current_dir(root())
+        .args(["run".as_ref(), "experiments/published.exp".as_ref(), "--out".as_ref(), out.path().as_os_str()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    for name in ["compute_vs_irqs_2001", "ipc_boot_options_2003", "raid_irq_spread_log", "smb_throughput_2003"] {
+        let (committed, _) = committed(name);
+        let now = recording::read(&out.path().join(name).join("recording.jsonl")).unwrap();
+        assert_eq!(committed.header.published, now.header.published, "{name}");
+        assert_eq!(committed.header.design, now.header.design, "{name}: run experiments/published.exp and commit");
+        assert_eq!(now.header.host, recording::HostFacts::default(), "nothing of this host is in it");
+        assert!(now.trials.is_empty() && now.end.is_none());
+    }
+}
+
+#[test]
+fn committed_reports_are_what_their_recordings_say() {
+    let output = Command::new(env!("CARGO_BIN_EXE_irqlab"))
+        .current_dir(root())
+        .args(["report", "reports", "--check"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_gain_of_2001_is_inconclusive_and_hangs_on_one_run() {
+    let (_, findings) = committed("compute_vs_irqs_2001");
+    let real = &findings.comparisons[0];
+    assert_eq!((real.verdict, real.n), (Verdict::Inconclusive, (3, 3)));
+    let estimate = real.estimate.unwrap();
+    close(estimate.value, 1.023);
+    close(estimate.low, 0.957);
+    close(estimate.high, 1.093);
+    assert_eq!(estimate.method, Method::WelchT);
+    close(real.exact.unwrap().p, 0.1);
+    let published = real.published.unwrap();
+    assert_eq!(published.ranges, Some(Ranges::Above));
+    close(published.median_ratio.unwrap(), 1.007_96);
+    let hanging = real.flags.iter().find_map(|flag| match flag {
+        Flag::EffectHangsOnOneRun { value, without, .. } => Some((*value, *without)),
+        _ => None,
+    });
+    let (value, without) = hanging.expect("the effect hangs on one run");
+    close(value, 42.111);
+    close(without, 1.0071);
+}
+
+#[test]
+fn single_runs_of_2003_give_break_even_variation_and_no_verdict() {
+    let (_, findings) = committed("smb_throughput_2003");
+    let cv = |index: usize| findings.comparisons[index].published.unwrap().break_even_cv.unwrap();
+    for (index, expected) in [0.002_664_7, 0.001_778_7, 0.016_667].into_iter().enumerate() {
+        close(cv(index), expected);
+        assert_eq!(findings.comparisons[index].verdict, Verdict::NoInference(NoInference::SingleValue));
+    }
+    let with_two_nics = findings.single_runs.iter().find(|found| found.factor == "nics").unwrap();
+    close(with_two_nics.ratio, 1.042_13);
+}
+
+#[test]
+fn three_identical_rows_are_the_noise_floor_of_the_ipc_table() {
+    let (_, findings) = committed("ipc_boot_options_2003");
+    let floor = findings.warnings.iter().find_map(|warning| match warning {
+        Warning::NoiseFloor { rows, ratio, .. } => Some((*rows, *ratio)),
+        _ => None,
+    });
+    let (rows, ratio) = floor.expect("identical rows differ");
+    assert_eq!(rows, 3);
+    close(ratio, 86_829.0 / 63_339.0);
+    for finding in &findings.comparisons {
+        assert_eq!(finding.verdict, Verdict::NoInference(NoInference::SummaryOnly));
+        let exceeded = finding.published.unwrap().noise.unwrap().is_exceeded();
+        let beyond = finding.level == "smp_wd" && ["signal", "spinlock"].contains(&finding.within[0].1.as_str());
+        assert_eq!(exceeded, beyond, "{} {:?}", finding.level, finding.within);
+    }
+}
+
+#[test]
+fn low_high_and_average_of_three_are_judged_as_the_sample_they_hide() {
+    let summary = compared(
+        "    columns low high average n\n    base 39.712 39.998 39.886667 3\n    level 40.068 42.111 40.815667 3",
+    );
+    let samples = compared("    base 39.712 39.998 39.950\n    level 42.111 40.268 40.068");
+    let (summary, samples) = (summary.estimate.unwrap(), samples.estimate.unwrap());
+    close(summary.low, samples.low);
+    close(summary.high, samples.high);
+}
+
+#[test]
+fn summaries_with_n_are_significant_only_at_the_largest_spread_they_allow() {
+    let rows = "    columns low high average n\n    base 9.0 10.0 9.5 8\n    level 9.9 10.9 10.3 8";
+    let finding = compared(rows);
+    let (smallest, largest) = finding.published.unwrap().p_range.unwrap();
+    assert!(smallest < 0.01 && largest > smallest, "{smallest} {largest}");
+    assert_eq!(finding.p, Some(largest));
+    assert_eq!((finding.scale, finding.verdict), (Scale::Difference, Verdict::Slower { beyond_margin: false }));
+    // With the same averages and four values the smallest spread still would be significant, the largest is not.
+    let finding = compared("    columns low high average n\n    base 9.0 10.0 9.5 4\n    level 9.9 10.9 10.3 4");
+    let (smallest, largest) = finding.published.unwrap().p_range.unwrap();
+    assert!(smallest < 0.05 && largest > 0.05, "{smallest} {largest}");
+    assert_eq!(finding.verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn separated_ranges_with_n_give_the_exact_p_without_the_values() {
+    let finding = compared("    columns low high average n\n    base 9.4 9.8 9.6 5\n    level 9.9 10.7 10.3 5");
+    let exact = finding.exact.unwrap();
+    assert_eq!(exact.kind, ExactKind::MannWhitney);
+    close(exact.p, 0.007_936_5);
+    let unknown = compared("    columns low high average\n    base 9.4 9.8 9.6\n    level 9.9 10.7 10.3");
+    assert_eq!((unknown.exact, unknown.p), (None, None));
+    assert_eq!(unknown.verdict, Verdict::NoInference(NoInference::SummaryOnly));
+    assert_eq!(unknown.published.unwrap().ranges, Some(Ranges::Above));
+}
+
+#[test]
+fn numbers_no_sample_has_are_named_and_not_judged() {
+    let finding = compared("    columns low high average n\n    base 1.0 9.0 1.1 5\n    level 2.0 3.0 2.5 5");
+    assert_eq!(finding.verdict, Verdict::NoInference(NoInference::Contradictory));
+}
+
+#[test]
+fn one_slow_run_that_made_the_high_is_noticed() {
+    let ran =
+        run(&two_levels("    columns low high average n\n    base 10.0 20.0 12.1 5\n    level 10.0 20.0 15.0 5"), &[]);
+    let named = ran.findings().warnings.iter().filter(|warning| matches!(warning, Warning::OneExtreme { .. })).count();
+    assert_eq!(named, 1);
+    assert!(ran.report().contains("One run made the highest value"), "{}", ran.report());
+}
+
+#[test]
+fn a_report_of_published_numbers_says_that_nothing_was_run() {
+    let report = run(&two_levels("    base 1 2 3\n    level 2 3 4"), &[]).report();
+    assert!(report.contains("nothing was run here"), "{report}");
+    for word in ["put back", "Run information", "valid trials"] {
+        assert!(!report.contains(word), "{word}: {report}");
+    }
+}
