@@ -68,12 +68,17 @@ impl<'a> Material<'a> {
 }
 
 /// A comparison on the way to its finding.
-struct Question<'a> {
-    finding: ComparisonFinding,
-    sides: Sides,
-    inferred: Inferred,
-    direction: Direction,
-    values: &'a Values,
+pub(super) struct Question<'a> {
+    /// What is found, filled in as far as it is known.
+    pub(super) finding: ComparisonFinding,
+    /// The values.
+    pub(super) sides: Sides,
+    /// What they allow to infer.
+    pub(super) inferred: Inferred,
+    /// Which way is better.
+    pub(super) direction: Direction,
+    /// The metric: its address tells the family.
+    pub(super) values: &'a Values,
 }
 
 /// Judges every declared comparison, and tells what its effects depend on.
@@ -85,7 +90,13 @@ pub(super) fn compare(material: &Material) -> (Vec<ComparisonFinding>, Vec<Inter
         questions.extend(asked.questions);
         interactions.extend(asked.interactions);
     }
-    for values in material.values {
+    conclude_families(&mut questions, material.values);
+    (questions.into_iter().map(|question| question.finding).collect(), interactions)
+}
+
+/// Concludes every question, those of one metric with one error rate.
+pub(super) fn conclude_families(questions: &mut [Question<'_>], metrics: &[Values]) {
+    for values in metrics {
         let family: Vec<usize> = (0..questions.len())
             .filter(|i| std::ptr::eq(questions[*i].values, values) && has_p(&questions[*i]))
             .collect();
@@ -96,7 +107,6 @@ pub(super) fn compare(material: &Material) -> (Vec<ComparisonFinding>, Vec<Inter
             conclude(question, &p, place);
         }
     }
-    (questions.into_iter().map(|question| question.finding).collect(), interactions)
 }
 
 fn has_p(question: &Question) -> bool {

@@ -3,6 +3,7 @@
 use crate::cpu_set::CpuSet;
 use crate::recording::{Direction, End, Fault, Header, HostFacts, Trial};
 
+mod across;
 mod comparison;
 pub mod doubts;
 pub mod exact;
@@ -22,6 +23,8 @@ mod treatment;
 pub mod two_stage;
 mod values;
 mod warnings;
+
+pub use across::{Across, across};
 
 /// Everything that can be said of a recording: its header, its trials in the order they ran, the host's facts at each
 /// resumption, and its end if it has one.

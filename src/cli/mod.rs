@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand};
 
 pub mod capture;
 mod check;
+mod compare;
 mod exit;
+mod export;
 mod files;
 mod fmt;
 pub mod host;
@@ -123,6 +125,26 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Lay two recordings of one experiment beside each other: another kernel, another machine, another day
+    #[command(after_help = "Examples:\n  irqlab compare old/quickstart reports/quickstart\n\n\
+                      Nobody randomised which trials went into which recording: a difference between them may come from \
+                      anything that changed in between.")]
+    Compare {
+        /// The older recording, or its folder
+        old: PathBuf,
+        /// The newer one
+        new: PathBuf,
+    },
+    /// Print a recording in the format of another tool
+    #[command(after_help = "Examples:\n  irqlab export reports/quickstart --format csv > trials.csv\n  \
+                      irqlab export reports/quickstart --format benchstat | benchstat -col /routing -")]
+    Export {
+        /// A recording, or its folder
+        path: PathBuf,
+        /// What to print
+        #[arg(long, value_enum)]
+        format: export::Format,
+    },
     /// List interrupts: device, driver, mask, where they go, whether they can be moved
     #[command(after_help = "Examples:\n  irqlab irqs\n  irqlab irqs --all --json\n  irqlab irqs --root captured-host")]
     Irqs {
@@ -228,6 +250,8 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Report { paths, check } => {
             report::report(&paths, if check { report::Mode::Check } else { report::Mode::Write })
         }
+        Command::Compare { old, new } => compare::compare(&old, &new),
+        Command::Export { path, format } => export::export(&path, format),
         Command::Irqs { all, host } => inspect::irqs(&host.root, irqs::Options { all, json: host.json }),
         Command::Host { host } => {
             inspect::host(&host.root, if host.json { inspect::Form::Json } else { inspect::Form::Text })

@@ -38,7 +38,7 @@ pub(super) fn report(paths: &[PathBuf], mode: Mode) -> Exit {
 }
 
 /// Reads and analyses a recording, or says why not.
-fn load(path: &Path) -> Result<(Recording, Findings), Exit> {
+pub(super) fn load(path: &Path) -> Result<(Recording, Findings), Exit> {
     match recording::read(path) {
         Ok(recording) => {
             for note in &recording.notes {

@@ -5,8 +5,10 @@
 use crate::analysis::Findings;
 use crate::recording::Recording;
 
+mod across;
 mod build;
 mod evidence;
+pub mod export;
 mod facts;
 mod files;
 mod index;
@@ -18,6 +20,7 @@ mod tables;
 mod text;
 mod view;
 
+pub use across::{Beside, across};
 pub use build::view;
 pub use files::{CheckError, check, write, write_index};
 pub use index::{IndexEntry, index, index_entry, is_index};

@@ -235,7 +235,7 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-fn short_flag(flag: Flag) -> &'static str {
+pub(super) fn short_flag(flag: Flag) -> &'static str {
     match flag {
         Flag::ControlDiffers => "A/A control differs",
         Flag::DependsOn { .. } => "depends on a level averaged over",

@@ -1,5 +1,7 @@
 //! The statistics against reference values, and findings of recordings built in code.
 
+#[path = "analysis/across.rs"]
+mod across;
 #[path = "analysis/factorials.rs"]
 mod factorials;
 #[path = "analysis/findings.rs"]

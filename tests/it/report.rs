@@ -1,5 +1,7 @@
 //! Reports of hand-made findings: every verdict, every doubt, large hosts and hostile names.
 
+#[path = "report/export.rs"]
+mod export;
 #[path = "report/made.rs"]
 mod made;
 
