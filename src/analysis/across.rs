@@ -104,6 +104,7 @@ fn question<'a>(design: &Design, values: &'a Values, (old, new): (usize, usize))
         verdict: inferred.inference.err().map_or(Verdict::Inconclusive, Verdict::NoInference),
         flags: Vec::new(),
         needed_n: None,
+        published: None,
     };
     Question { finding, sides, inferred, direction: values.direction, values }
 }
@@ -111,6 +112,9 @@ fn question<'a>(design: &Design, values: &'a Values, (old, new): (usize, usize))
 /// Why two designs must not be laid beside each other. Masks and CPUs may differ: another host has others.
 fn mismatches(old: &Design, new: &Design) -> Vec<String> {
     let mut found = Vec::new();
+    if [old, new].iter().any(|design| design.protocol.order == "recorded") {
+        found.push("numbers from a file were not run here, and their comparisons are in the report".to_owned());
+    }
     if old.name != new.name {
         found.push(format!("the experiments are `{}` and `{}`", old.name, new.name));
     }

@@ -17,6 +17,12 @@ pub const SIGN_FLIP_LIMIT: usize = 20;
 /// Random flips beyond that.
 const RANDOM_FLIPS: u32 = 99_999;
 
+/// Signs drawn in all at most: of very many pairs fewer flips are drawn, and p is coarser.
+const RANDOM_SIGNS: usize = 500_000_000;
+
+/// Fewest random flips.
+const FEWEST_FLIPS: u32 = 999;
+
 /// Seed of the random flips: fixed, so that a recording gives the same p for ever.
 const RANDOM_FLIPS_SEED: u64 = 0x5167_4e46_6c69_7001;
 
@@ -97,7 +103,8 @@ pub struct SignFlip {
 /// Exact sign-flip test of the mean paired difference (Fisher 1935): the sum against all 2^n choices of signs.
 ///
 /// Exact for up to [`SIGN_FLIP_LIMIT`] pairs. Sums of reals cannot be counted faster, so that beyond it p is
-/// `(b + 1) / (B + 1)` over 99,999 random flips with a fixed seed. `None` without a pair.
+/// `(b + 1) / (B + 1)` over B = 99,999 random flips with a fixed seed, and above 5,000 pairs over fewer, down to 999. `None`
+/// without a pair.
 pub fn sign_flip(differences: &[f64]) -> Option<SignFlip> {
     if differences.is_empty() {
         return None;
@@ -117,11 +124,12 @@ pub fn sign_flip(differences: &[f64]) -> Option<SignFlip> {
         (1_u64 << differences.len(), min_p)
     } else {
         let mut generator = Xoshiro256StarStar::seed_from_u64(RANDOM_FLIPS_SEED);
+        let flips = ((RANDOM_SIGNS / sizes.len()) as u32).clamp(FEWEST_FLIPS, RANDOM_FLIPS);
         count(observed);
-        for _ in 0..RANDOM_FLIPS {
+        for _ in 0..flips {
             count(random_flip(&sizes, &mut generator));
         }
-        (u64::from(RANDOM_FLIPS) + 1, min_p.max(2.0 / f64::from(RANDOM_FLIPS + 1)))
+        (u64::from(flips) + 1, min_p.max(2.0 / f64::from(flips + 1)))
     };
     let (p_less, p_greater) = (less as f64 / all as f64, greater as f64 / all as f64);
     Some(SignFlip { p_less, p_greater, p: (2.0 * p_less.min(p_greater)).min(1.0), min_p })

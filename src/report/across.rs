@@ -97,6 +97,7 @@ fn numbers(beside: &Beside<'_>) -> Table {
             unit: metric.unit.clone(),
             direction: metric.direction,
             cells: Vec::<Cell>::new(),
+            decimals: None,
         })
         .collect();
     let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| significant(value, 5));

@@ -1,5 +1,7 @@
 //! Puts a view together.
 
+use std::collections::BTreeMap;
+
 use super::number::{percent, significant};
 use super::published::{missing, ratio_of_ratios, remarks};
 use super::sentence::{comparison, expectation, expectation_word, flag};
@@ -341,10 +343,12 @@ fn order(parts: Evidence<'_>) -> String {
     let mut trials: Vec<_> = parts.recording.trials.iter().collect();
     trials.sort_by_key(|trial| trial.sequence);
     let mut lines: Vec<(u32, String)> = Vec::new();
+    let mut places: BTreeMap<u32, usize> = BTreeMap::new();
     for trial in trials {
         let mark = if trial.faults.is_empty() { "" } else { "!" };
         let word = format!(" T{}{mark}", trial.treatment + 1);
-        match lines.iter_mut().find(|(block, _)| *block == trial.block) {
+        let place = *places.entry(trial.block).or_insert(lines.len());
+        match lines.get_mut(place) {
             Some((_, line)) => line.push_str(&word),
             None => lines.push((trial.block, word)),
         }

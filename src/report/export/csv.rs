@@ -1,5 +1,7 @@
 //! CSV in long form (RFC 4180, commas, a header line, `\n`): one line per trial and metric.
 
+use std::collections::BTreeSet;
+
 use super::{levels, measured, value};
 use crate::analysis::Findings;
 use crate::recording::{Recording, Trial};
@@ -7,7 +9,7 @@ use crate::recording::{Recording, Trial};
 /// Every trial that ran, warm-up and invalid ones too; these have no value, and `state` says what they are.
 pub fn csv(recording: &Recording, findings: &Findings) -> String {
     let design = &recording.header.design;
-    let valid: Vec<u32> = super::valid(recording).iter().map(|trial| trial.sequence).collect();
+    let valid: BTreeSet<u32> = super::valid(recording).iter().map(|trial| trial.sequence).collect();
     let mut columns: Vec<String> = ["experiment", "metric", "unit", "treatment"].map(field).to_vec();
     columns.extend(design.factors.iter().map(|factor| field(&format!("factor.{}", factor.name))));
     columns.extend(["control", "block", "number", "attempt", "sequence", "started_at", "state", "value"].map(field));

@@ -102,6 +102,18 @@ struct Comparison<'a> {
     reason: Option<&'static str>,
     flags: Vec<&'static str>,
     needed_n: Option<u32>,
+    published: Option<Published>,
+}
+
+/// What can be said of published numbers beside a verdict, or in place of one.
+#[derive(Serialize)]
+struct Published {
+    median_ratio: Option<f64>,
+    break_even_cv: Option<f64>,
+    rounding: Option<f64>,
+    p_range: Option<(f64, f64)>,
+    noise_ratio: Option<f64>,
+    exceeds_noise: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -219,6 +231,7 @@ fn comparison(found: &ComparisonFinding) -> Comparison<'_> {
         ci: bounds(found.estimate),
         method: found.estimate.map(|estimate| match estimate.method {
             Method::PairedT => "paired_t",
+            Method::WelchBound => "welch_bound",
             Method::WelchT => "welch_t",
         }),
         p: found.p,
@@ -235,6 +248,14 @@ fn comparison(found: &ComparisonFinding) -> Comparison<'_> {
         reason,
         flags: found.flags.iter().map(|flag| self::flag(*flag)).collect(),
         needed_n: found.needed_n,
+        published: found.published.map(|published| Published {
+            median_ratio: published.median_ratio,
+            break_even_cv: published.break_even_cv,
+            rounding: published.rounding,
+            p_range: published.p_range,
+            noise_ratio: published.noise.map(|noise| noise.ratio),
+            exceeds_noise: published.noise.map(|noise| noise.is_exceeded()),
+        }),
     }
 }
 
@@ -286,11 +307,13 @@ fn verdict(verdict: Verdict) -> (&'static str, bool, Option<&'static str>) {
 
 fn reason(reason: NoInference) -> &'static str {
     match reason {
+        NoInference::Contradictory => "contradictory",
         NoInference::DependsOnLevel => "depends_on_level",
         NoInference::NoDirection => "no_direction",
         NoInference::NoValues => "no_values",
         NoInference::SequentialOrder => "sequential_order",
         NoInference::SingleValue => "single_value",
+        NoInference::SummaryOnly => "summary_only",
         NoInference::TooFewValues => "too_few_values",
         NoInference::WholePlotUnreplicated => "whole_plot_unreplicated",
         NoInference::ZeroVariance => "zero_variance",
@@ -303,7 +326,7 @@ fn flag(flag: Flag) -> &'static str {
         Flag::DependsOn { .. } => "depends_on_level",
         Flag::Drift => "drift",
         Flag::FirstBlock => "block_1_effect",
-        Flag::HangsOnOneRun { .. } => "hangs_on_one_run",
+        Flag::EffectHangsOnOneRun { .. } | Flag::HangsOnOneRun { .. } => "hangs_on_one_run",
         Flag::ModelBasedOnly => "model_based_only",
         Flag::Outlier { .. } => "outlier",
         Flag::WithinMargin => "within_margin",

@@ -3,6 +3,8 @@
 //!
 //! Names may hold anything: each format escapes by its own rules. `docs/export.md` describes the formats.
 
+use std::collections::BTreeMap;
+
 use crate::analysis::{Findings, MetricFindings};
 use crate::recording::{Design, Recording, Trial};
 
@@ -20,12 +22,14 @@ pub use junit::junit;
 
 /// The trials in the analysis, in the order they ran.
 fn valid(recording: &Recording) -> Vec<&Trial> {
-    let last = |trial: &Trial| {
-        let same = recording.trials.iter().filter(|other| other.number == trial.number);
-        same.max_by_key(|other| (other.attempt, other.sequence)).is_some_and(|last| last.sequence == trial.sequence)
-    };
-    let counts = |trial: &&Trial| trial.block > 0 && trial.faults.is_empty() && last(trial);
-    let mut valid: Vec<&Trial> = recording.trials.iter().filter(counts).collect();
+    let mut last: BTreeMap<u32, &Trial> = BTreeMap::new();
+    for trial in recording.trials.iter().filter(|trial| trial.block > 0) {
+        let known = last.entry(trial.number).or_insert(trial);
+        if (trial.attempt, trial.sequence) > (known.attempt, known.sequence) {
+            *known = trial;
+        }
+    }
+    let mut valid: Vec<&Trial> = last.into_values().filter(|trial| trial.faults.is_empty()).collect();
     valid.sort_by_key(|trial| trial.sequence);
     valid
 }
@@ -33,7 +37,8 @@ fn valid(recording: &Recording) -> Vec<&Trial> {
 /// The value a trial has in a metric.
 fn value(metric: &MetricFindings, trial: &Trial) -> Option<f64> {
     let cell = metric.cells.iter().find(|cell| cell.treatment == trial.treatment)?;
-    cell.values.iter().find(|(block, _)| *block == trial.block).map(|(_, value)| *value)
+    let place = cell.values.binary_search_by_key(&trial.block, |(block, _)| *block).ok()?;
+    Some(cell.values[place].1)
 }
 
 /// `(factor, level)` names of a treatment.
