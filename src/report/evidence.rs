@@ -91,7 +91,8 @@ fn by_cpu(
 ) -> Option<Table> {
     let mut totals: BTreeMap<u32, u64> = BTreeMap::new();
     for (cpu, count) in checks.iter().flat_map(counts) {
-        *totals.entry(*cpu).or_default() += count;
+        let total = totals.entry(*cpu).or_default();
+        *total = total.saturating_add(*count);
     }
     if totals.values().all(|total| *total == 0) {
         return None;
