@@ -1,6 +1,28 @@
 //! Source files and positions in them. Knows nothing of grammar or meaning.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+/// Longest source file, bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Reads a source file, and no more of a too long one than shows that it is: `/dev/zero` has no end.
+///
+/// # Errors
+///
+/// Those of the file system; `InvalidData` for bytes that are not UTF-8.
+pub fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // Room for a character that begins at the limit.
+    File::open(path)?.take(MAX_BYTES as u64 + 4).read_to_end(&mut bytes)?;
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.valid_up_to() > MAX_BYTES
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
 
 /// Which file of [`Sources`] a span lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
@@ -88,5 +110,21 @@ impl Sources {
     pub fn line(&self, span: Span) -> usize {
         let text = &self.get(span.file).text;
         text[..span.start.min(text.len())].bytes().filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_shows_that_a_file_is_too_long() {
+        assert_eq!(read(Path::new("/dev/zero")).unwrap().len(), MAX_BYTES + 4);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let cut = "a".repeat(MAX_BYTES + 2) + "\u{20ac}";
+        std::io::Write::write_all(&mut file, cut.as_bytes()).unwrap();
+        assert_eq!(read(file.path()).unwrap().len(), MAX_BYTES + 2, "too long, and not what it is not: bad text");
+        std::fs::write(file.path(), b"experiment \xff").unwrap();
+        assert_eq!(read(file.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::design::Experiment;
 use crate::diagnostic::{Diagnostic, Meaning, Thing};
-use crate::source::{FileId, Sources};
+use crate::source::{self, FileId, Sources};
 use crate::syntax::ast::{self, Item, Text, TextPart};
 
 use super::Options;
@@ -54,8 +54,10 @@ pub enum LoadError {
 /// Reads, parses and checks the file at `path` with all files it uses.
 pub fn load(path: &Path, options: &Options) -> Result<Checked, LoadError> {
     let mut sources = Sources::default();
-    let bytes = std::fs::read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
-    let text = String::from_utf8(bytes).map_err(|_| LoadError::NotText { path: path.to_owned() })?;
+    let text = source::read(path).map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidData => LoadError::NotText { path: path.to_owned() },
+        _ => LoadError::Unreadable { path: path.to_owned(), source },
+    })?;
     let named = sources.add(path, text);
     let (files, mut diagnostics) = parse_all(&mut sources, named);
     if diagnostics.is_empty() {
@@ -131,8 +133,10 @@ fn used(
         return Ok(None);
     }
     let missing = |reason: String| Meaning::MissingFile { path: path.display().to_string(), reason };
-    let bytes = std::fs::read(&path).map_err(|error| missing(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| missing("the file is not UTF-8 text".to_owned()))?;
+    let text = source::read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => missing("the file is not UTF-8 text".to_owned()),
+        _ => missing(error.to_string()),
+    })?;
     Ok(Some((sources.add(&path, text), path)))
 }
 

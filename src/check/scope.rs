@@ -117,6 +117,10 @@ impl<'a> Scope<'a> {
                 TextPart::Reference(name) => self.reference(name),
             };
             whole = whole.zip(piece).map(|(whole, piece)| whole + &piece);
+            if whole.as_ref().is_some_and(|whole| whole.len() > MAX_TEXT) {
+                self.fault(text.span.error(Meaning::TextTooLong { limit: MAX_TEXT }));
+                return None;
+            }
         }
         whole
     }
@@ -137,12 +141,18 @@ impl<'a> Scope<'a> {
         let mut marked = String::new();
         let mut values = Vec::new();
         let mut complete = true;
+        let mut length = 0;
         for part in &text.parts {
             match part {
                 TextPart::Literal(literal) => marked.extend(literal.chars().filter(|c| *c != MARK)),
                 TextPart::Reference(name) => {
                     let value = self.reference(name);
                     complete &= value.is_some();
+                    length += value.as_ref().map_or(0, String::len);
+                    if length > MAX_TEXT {
+                        self.fault(text.span.error(Meaning::TextTooLong { limit: MAX_TEXT }));
+                        return None;
+                    }
                     marked.push(MARK);
                     values.push(value.unwrap_or_default());
                 }
@@ -188,6 +198,9 @@ impl<'a> Scope<'a> {
         self.value(value).map(|text| Name::new(text, value.span()))
     }
 }
+
+/// Longest text, bytes: as much as the kernel takes as one argument (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h).
+const MAX_TEXT: usize = 128 << 10;
 
 /// Stands for a reference while a command is cut into words; the shell knows no such character.
 const MARK: char = '\u{1}';

@@ -65,9 +65,25 @@ fn walk(folder: &Path, wanted: &dyn Fn(&Path) -> bool, files: &mut Vec<PathBuf>)
             if !hidden {
                 walk(&path, wanted, files)?;
             }
-        } else if wanted(&path) {
+        } else if wanted(&path) && path.is_file() {
             files.push(path);
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_a_folder_is_no_experiment() {
+        let folder = tempfile::tempdir().unwrap();
+        // Whoever opened it would wait for a writer for ever.
+        nix::unistd::mkfifo(&folder.path().join("pipe.exp"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let file = folder.path().join("real.exp");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("real.exp", folder.path().join("link.exp")).unwrap();
+        assert_eq!(experiments(&[folder.path().to_owned()]).unwrap(), [folder.path().join("link.exp"), file]);
+    }
 }

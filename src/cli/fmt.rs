@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{Exit, files, print};
-use crate::source::Sources;
+use crate::source::{self, Sources};
 use crate::syntax;
 
 /// What to do with a file that is not in canonical form.
@@ -27,7 +27,7 @@ pub(super) fn fmt(paths: &[PathBuf], mode: Mode) -> Exit {
 }
 
 fn one(path: &Path, mode: Mode) -> Exit {
-    let text = match std::fs::read_to_string(path) {
+    let text = match source::read(path) {
         Ok(text) => text,
         Err(error) => {
             print::error(format!("cannot read {}: {error}", path.display()));

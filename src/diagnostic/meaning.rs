@@ -24,6 +24,8 @@ pub enum Meaning {
     EmptyCpuSet { text: String },
     /// A text that must say something says nothing.
     EmptyText { what: &'static str },
+    /// References make a text of a few words one that fills the memory.
+    TextTooLong { limit: usize },
     /// `skip` leaves no treatment.
     EverythingSkipped,
     /// `expect` with levels of two factors.
@@ -223,6 +225,9 @@ impl Meaning {
             Meaning::Duplicate { thing, name } => format!("{thing} `{name}` is there twice"),
             Meaning::EmptyCpuSet { text } => format!("`{text}` holds no CPU"),
             Meaning::EmptyText { what } => format!("{what} is empty"),
+            Meaning::TextTooLong { limit } => {
+                format!("with its references put in, the text is longer than {} KiB", limit >> 10)
+            }
             Meaning::EverythingSkipped => "every treatment is skipped".to_owned(),
             Meaning::ExpectedAcrossFactors { left, right } => {
                 format!("the levels belong to different factors, `{left}` and `{right}`")
@@ -300,6 +305,9 @@ impl Meaning {
             Meaning::Duplicate { thing: Thing::Clause, .. } => "keep one".to_owned(),
             Meaning::Duplicate { .. } => "rename or remove one".to_owned(),
             Meaning::EmptyCpuSet { .. } => "name at least one CPU".to_owned(),
+            Meaning::TextTooLong { .. } => {
+                "the kernel takes no longer argument of a program: put the text into a file".to_owned()
+            }
             Meaning::EmptyText { .. } => "write something between the quotes".to_owned(),
             Meaning::EverythingSkipped => "let `skip when` leave something to run".to_owned(),
             Meaning::ExpectedAcrossFactors { .. } => {

@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::{FileId, Span};
 
 /// The longest file that is read. A hand-written file is a few kilobytes; recorded numbers have CSV files.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = crate::source::MAX_BYTES;
 
 /// The deepest nesting of brackets that is read.
 pub(super) const MAX_DEPTH: usize = 64;
