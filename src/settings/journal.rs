@@ -179,6 +179,8 @@ pub(super) struct Entry {
     pub(super) new: Option<String>,
     /// What was read back then; `None` when the runner did not come so far.
     pub(super) found: Option<String>,
+    /// What an earlier treatment had set it to: it still holds that where the runner was killed before its write.
+    pub(super) earlier: Option<String>,
     /// Place in the order of first changes.
     pub(super) order: usize,
 }
@@ -287,8 +289,13 @@ impl Journal {
         for record in records {
             push_line(&mut text, record)?;
         }
-        let made = !text.is_empty() && file.metadata()?.len() == 0;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let length = file.metadata()?.len();
+        let made = !text.is_empty() && length == 0;
+        let mut written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if written.is_err() {
+            // A full disk takes half a line, and what follows half a line would be unreadable.
+            written = file.set_len(length).and(written);
+        }
         self.file = Some(file);
         written?;
         if made {
@@ -324,9 +331,12 @@ pub(super) fn replay(entries: &mut Entries, record: Record) {
         Record::Header(_) => {}
         Record::Change { thing, old, new } => {
             let order = entries.values().map(|entry| entry.order + 1).max().unwrap_or_default();
-            let entry = Entry { thing, old, new, found: None, order };
+            let entry = Entry { thing, old, new, found: None, earlier: None, order };
             match entries.get_mut(&entry.thing.key()) {
-                Some(known) if known.thing == entry.thing => (known.new, known.found) = (entry.new, None),
+                Some(known) if known.thing == entry.thing => {
+                    known.earlier = known.found.take().or(known.new.take()).or(known.earlier.take());
+                    known.new = entry.new;
+                }
                 _ => drop(entries.insert(entry.thing.key(), entry)),
             }
         }
@@ -375,6 +385,8 @@ fn version_of(text: &str) -> Option<u32> {
 }
 
 fn prepare_directory(directory: &Path) -> Result<(), OpenError> {
+    // Without a slash at the end, behind which the kernel would follow a symlink.
+    let directory: &Path = &directory.components().collect::<PathBuf>();
     let failed = |action| move |source| OpenError::Io { action, path: directory.to_owned(), source };
     match DirBuilder::new().mode(0o700).recursive(true).create(directory) {
         // `recursive` accepts a symlink to a directory; the check below does not.
@@ -403,7 +415,8 @@ fn lock(directory: &Path) -> Result<Flock<File>, OpenError> {
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut lock) => {
             let pid = format!("{}\n", std::process::id());
-            lock.set_len(0).and_then(|()| lock.write_all(pid.as_bytes())).map_err(failed("write"))?;
+            // It only makes a message better; a full disk must not keep `irqlab restore` from its work.
+            let _ = lock.set_len(0).and_then(|()| lock.write_all(pid.as_bytes()));
             Ok(lock)
         }
         Err((mut file, nix::errno::Errno::EWOULDBLOCK)) => {

@@ -80,8 +80,9 @@ pub(super) fn put_back(system: &dyn System, path: &str, entry: &Entry, meaning: 
 
 /// A word on a value that is neither the old one nor what was set.
 fn foreign(path: &str, now: &str, entry: &Entry) -> Option<String> {
-    let ours = [entry.new.as_deref()?, entry.found.as_deref().unwrap_or_default()];
-    let is_ours = ours.iter().any(|ours| words(ours) == words(now)) || chosen(now).is_some_and(|now| ours[0] == now);
+    let new = entry.new.as_deref()?;
+    let ours = [Some(new), entry.found.as_deref(), entry.earlier.as_deref()];
+    let is_ours = ours.iter().flatten().any(|ours| words(ours) == words(now) || chosen(now) == Some(ours));
     (!is_ours).then(|| format!("{path} had been set to `{}` by somebody else: put back all the same", words(now)))
 }
 

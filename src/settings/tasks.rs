@@ -347,7 +347,8 @@ pub(super) fn put_back(system: &dyn System, (pid, tid, start): (u32, u32, u64), 
         return Back::Failed(Refusal::because("restore the affinity of", &path, reason));
     }
     let shown = now.allowed.to_string();
-    let is_foreign = entry.new.as_ref().is_some_and(|new| *new != shown && entry.found.as_ref() != Some(&shown));
+    let ours = [&entry.new, &entry.found, &entry.earlier];
+    let is_foreign = entry.new.is_some() && !ours.contains(&&Some(shown.clone()));
     Back::Restored {
         remark: is_foreign.then(|| format!("task {tid} ({}) had been moved to {shown} by somebody else", now.name)),
     }

@@ -1,9 +1,12 @@
 //! What failures, kills, torn files and reboots leave of a host.
 
+use std::process::Command;
+
 use irqlab::bind::ChangeKind;
 use irqlab::settings::{Apply, OpenError, Settings, restore_unfinished};
 
 use super::scripted::*;
+use crate::probe::skip;
 
 #[test]
 fn every_failed_step_leaves_old_bytes_or_a_name() {
@@ -81,6 +84,29 @@ fn a_killed_run_is_put_back_from_the_journal_alone() {
         }
     }
     assert!(changed > 40, "the runner was hardly ever killed over a changed host: {changed}");
+}
+
+#[test]
+fn what_an_earlier_treatment_left_is_not_called_somebody_elses() {
+    for fault in [Fault::Killed, Fault::KilledAfter] {
+        for step in 0.. {
+            let (host, folder) = (Scripted::new(), state_dir());
+            let before = snapshot(&host);
+            let mut settings = open(&host, folder.path());
+            settings.enter(&[route(10, "0"), file(SYSCTL, "0")]).unwrap();
+            host.step.set(0);
+            host.fail_at(step, fault);
+            let entered = settings.enter(&[route(10, "1"), file(SYSCTL, "2")]);
+            drop(settings);
+            host.revive();
+            let restored = restore_unfinished(&host, folder.path()).unwrap().unwrap_or_default();
+            assert_eq!(restored.remarks, Vec::<String>::new(), "killed at step {step}");
+            assert!(snapshot(&host) == before);
+            if entered.is_ok() {
+                break;
+            }
+        }
+    }
 }
 
 #[test]
@@ -198,8 +224,10 @@ fn the_state_directory_is_private_and_no_symlink() {
     assert_eq!(std::fs::metadata(&inner).unwrap().permissions().mode() & 0o777, 0o700);
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&inner, &link).unwrap();
-    let refused = Settings::open(&host, &link, "x").map(|_| ()).unwrap_err();
-    assert!(matches!(refused, OpenError::NotOurs { .. }), "{refused}");
+    for link in [link.clone(), link.join("")] {
+        let refused = Settings::open(&host, &link, "x").map(|_| ()).unwrap_err();
+        assert!(matches!(refused, OpenError::NotOurs { .. }), "{refused}");
+    }
 }
 
 #[test]
@@ -229,4 +257,45 @@ fn bytes_that_are_no_text_come_back_exactly() {
     host.files.borrow_mut().insert(path.to_owned(), bytes);
     let restored = restore_unfinished(&host, folder.path()).unwrap().unwrap();
     assert_eq!((restored.already, restored.failed.len()), (1, 0));
+}
+
+/// A file system of 12 KiB, unmounted when dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = state_dir();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=12k", "tmpfs"]).arg(folder.path()).output();
+        mount.is_ok_and(|mount| mount.status.success()).then_some(SmallDisk(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_tears_no_later_line_and_does_not_stop_the_restore() {
+    let Some(disk) = SmallDisk::mount() else { return skip("a small file system cannot be mounted here") };
+    let (host, folder, filler) = (Scripted::new(), disk.0.path(), disk.0.path().join("filler"));
+    let before = snapshot(&host);
+    let mut settings = open(&host, folder);
+    settings.enter(&[route(10, "0")]).unwrap();
+    std::fs::write(&filler, [0; 4096]).unwrap();
+    let error = settings.enter(&[route(10, "0"), file(SYSCTL, &"1".repeat(5000))]).unwrap_err();
+    assert_eq!(error.source.errno(), ENOSPC);
+    assert_eq!(host.text(SYSCTL).as_bytes(), before[SYSCTL], "no journal, no write");
+    std::fs::remove_file(&filler).unwrap();
+    settings.enter(&[route(10, "0"), file(SYSCTL, "0")]).unwrap();
+    host.fail_at(0, Fault::Killed);
+    drop(settings);
+    host.revive();
+    std::fs::write(folder.join("lock"), "").unwrap();
+    std::fs::write(&filler, [0; 4096]).unwrap();
+    let _ = std::fs::write(folder.join("more"), [0; 4096]);
+    let restored = restore_unfinished(&host, folder).unwrap().unwrap();
+    assert_eq!((restored.restored, restored.failed), (2, Vec::new()));
+    assert!(snapshot(&host) == before);
 }
