@@ -1,9 +1,11 @@
 //! `irqlab restore`: puts the host back after a run that was killed.
 
 use super::{Exit, print};
+use crate::run::scratch;
 use crate::settings::{self, Live, Restored};
 
 pub(super) fn restore() -> Exit {
+    scratch::sweep(&scratch::place());
     match settings::restore_unfinished(&Live::new(), &settings::state_dir()) {
         Ok(None) => {
             print::data("nothing to put back\n");

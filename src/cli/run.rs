@@ -234,8 +234,10 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
         Ok(program) => program,
         Err(error) => return failed(format!("cannot find the irqlab program: {error}")),
     };
+    let scratch = runner::scratch::place();
+    runner::scratch::sweep(&scratch);
     let machine =
-        Machine { files: &Root::new("/"), apply: &mut settings, signals, program: &program, scratch: &scratch() };
+        Machine { files: &Root::new("/"), apply: &mut settings, signals, program: &program, scratch: &scratch };
     let mut lines = Lines::new(&header.design, plan.trials.len());
     let decided = |recording: &Recording| {
         recording.header.design.protocol.until.as_ref().is_some_and(|until| until.decided.is_some())
@@ -267,12 +269,6 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
             (Exit::Run, Continue::Stop)
         }
     }
-}
-
-/// Outputs of workloads go to memory where there is such a file system, so that writing them causes no interrupts.
-fn scratch() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// Creates the recording, or takes up the one that is there and gives it.

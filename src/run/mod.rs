@@ -18,6 +18,7 @@ pub mod evidence;
 pub mod launch;
 mod leftovers;
 mod process;
+pub mod scratch;
 mod signals;
 mod trial;
 

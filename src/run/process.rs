@@ -160,6 +160,14 @@ impl Running {
         }
     }
 
+    /// Waits until the launcher of a process that is over is gone too: it ends as soon as it has said so, and must not
+    /// be taken for something the workload left behind.
+    pub(super) fn see_off(&mut self) {
+        if self.is_over() {
+            let _ = self.launcher.wait();
+        }
+    }
+
     /// Whether it was asked to end.
     pub(super) fn was_stopped(&self) -> bool {
         self.stop != Stop::No
@@ -275,9 +283,7 @@ impl Running {
 impl Drop for Running {
     /// On an early return or a panic: the launcher sees the closed socket and ends the group; nobody waits for it.
     fn drop(&mut self) {
-        if self.is_over() {
-            let _ = self.launcher.wait();
-        }
+        self.see_off();
     }
 }
 

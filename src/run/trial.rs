@@ -12,7 +12,7 @@ use super::evidence::{self, Masks};
 use super::launch::{Ended, monotonic_ns};
 use super::leftovers::Kept;
 use super::process::{Phase, Role, Running, Workshop, sleep, wait};
-use super::{Machine, RunError};
+use super::{Machine, RunError, scratch};
 use crate::bind::{Process, Treatment};
 use crate::cpu_set::CpuSet;
 use crate::design::Command;
@@ -101,7 +101,7 @@ impl Runner<'_> {
         settle_ms: u64,
     ) -> Result<TrialEnd, RunError> {
         let mut trial = blank(planned, attempt, self.sequence);
-        let folder = tempfile::Builder::new().prefix("irqlab").tempdir_in(self.machine.scratch);
+        let folder = scratch::folder(self.machine.scratch);
         let folder = folder.map_err(failed("cannot make a folder for outputs"))?;
         let mut cast = Cast { all: Vec::new(), backgrounds: 0 };
         let played = self.apply(treatment, &mut trial).and_then(|routes| {
@@ -336,6 +336,7 @@ fn dismiss(cast: &mut Cast) -> Result<(), RunError> {
         wait(&mut cast.all, deadline).map_err(failed("cannot wait for processes"))?;
         escalate(&mut cast.all);
     }
+    cast.all.iter_mut().for_each(Running::see_off);
     Ok(())
 }
 
@@ -394,8 +395,8 @@ fn not_in_force(deviation: &Deviation) -> Fault {
 /// Whether a fault says already what a deviation says.
 fn explains(fault: &Fault, deviation: &Deviation) -> bool {
     match fault {
-        Fault::MaskRewritten { asked, found, .. } => {
-            deviation.asked == asked.to_string() && deviation.found == found.to_string()
+        Fault::MaskRewritten { irqs, .. } => {
+            irqs.0.iter().any(|irq| deviation.setting.starts_with(&format!("irq {irq} -> ")))
         }
         _ => false,
     }
@@ -492,5 +493,25 @@ fn blank(planned: PlannedTrial, attempt: u32, sequence: u32) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu_set::{Cpu, Irq};
+    use crate::recording::IrqList;
+
+    #[test]
+    fn a_rewritten_mask_is_one_fault_and_not_two() {
+        let irqs = IrqList(vec![Irq(31), Irq(34)]);
+        let (asked, found) = (CpuSet::single(Cpu(0)), CpuSet::parse_list("0-1").unwrap());
+        let fault = Fault::MaskRewritten { irqs, asked, found };
+        let deviation = |irq: u32| Deviation {
+            setting: format!("irq {irq} -> cpu 0"),
+            asked: "cpu 0".to_owned(),
+            found: "cpus 0-1".to_owned(),
+        };
+        assert_eq!([34, 3, 340].map(|irq| explains(&fault, &deviation(irq))), [true, false, false]);
     }
 }

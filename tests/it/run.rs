@@ -213,6 +213,17 @@ fn a_process_that_flees_its_group_is_found_and_the_next_trial_is_unharmed() {
 }
 
 #[test]
+fn a_launcher_is_not_left_behind_by_its_workload() {
+    alone("a_launcher_is_not_left_behind_by_its_workload", || {
+        let mut stage = Stage::new(vec![words("a", &["true"]), words("b", &["true"]), words("c", &["true"])]);
+        stage.blocks = (1..=20).collect();
+        let (_, recording) = stage.run();
+        let remarks = recording.trials.iter().flat_map(|trial| &trial.settings);
+        assert_eq!(remarks.filter(|remark| remark.contains("left behind")).collect::<Vec<_>>(), Vec::<&String>::new());
+    });
+}
+
+#[test]
 fn a_background_runs_before_during_and_not_after_the_workloads() {
     alone("a_background_runs_before_during_and_not_after_the_workloads", || {
         let folder = tempfile::tempdir().unwrap();
