@@ -19,9 +19,6 @@ pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
     if let Some(lab) = &experiment.lab {
         refuse(lab.span, "a lab".to_owned());
     }
-    if let Some(path) = &experiment.recorded_from {
-        refuse(path.span, "`recorded from`".to_owned());
-    }
     if let Repeat::Until { .. } = experiment.protocol.repeat
         && experiment.protocol.order != Order::Blocks
     {

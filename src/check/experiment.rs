@@ -10,11 +10,13 @@ use crate::source::{Span, Spanned};
 use crate::syntax::ast::{self, Name, Recorded, ReportOption};
 
 use super::clauses::Clauses;
+use super::files;
 use super::labs;
 use super::metrics::{self, Measurable};
 use super::processes;
 use super::protocol;
 use super::recorded;
+use super::recorded_file;
 use super::scope::{Globals, Known, Scope};
 use super::settings::SETTINGS;
 use super::treatments::{self, Varied};
@@ -252,8 +254,19 @@ fn quantities<'a>(
         }
         Some(Recorded::Rows(table)) => recorded::recorded(scope, table, factors, treatments),
         Some(Recorded::From(path)) => {
-            scope.filled_text(path, "the path");
-            (Vec::new(), Vec::new())
+            let nothing = (Vec::new(), Vec::new());
+            let Some(written) = scope.filled_text(path, "the path") else { return nothing };
+            let Some(sources) = scope.globals.sources else { return nothing };
+            let Some(file) = files::data_file(sources, path.span.file, &written) else { return nothing };
+            match recorded_file::table(sources, file, factors) {
+                Ok(table) => recorded::recorded(scope, &table, factors, treatments),
+                Err(faults) => {
+                    for fault in faults {
+                        scope.fault(fault);
+                    }
+                    nothing
+                }
+            }
         }
         None => {
             let mut measurable = Measurable::default();

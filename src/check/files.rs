@@ -1,15 +1,18 @@
 //! Reads an experiment file and what it uses. The one place of `check` that opens files.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use crate::design::Experiment;
 use crate::diagnostic::{Diagnostic, Meaning, Thing};
 use crate::source::{self, FileId, Sources};
-use crate::syntax::ast::{self, Item, Text, TextPart};
+use crate::syntax::ast::{self, ClauseKind, Item, Recorded, Text, TextPart, Value};
 
 use super::Options;
+
+/// Largest file of recorded numbers: its text and its numbers fit the first line of a recording.
+const MOST_DATA_BYTES: u64 = 4 << 20;
 
 /// A file that is right.
 #[derive(Debug, Clone)]
@@ -60,6 +63,9 @@ pub fn load(path: &Path, options: &Options) -> Result<Checked, LoadError> {
     })?;
     let named = sources.add(path, text);
     let (files, mut diagnostics) = parse_all(&mut sources, named);
+    if let Some((_, tree)) = files.first() {
+        diagnostics.extend(read_data(&mut sources, tree, options));
+    }
     if diagnostics.is_empty() {
         match super::check(&sources, &files, options) {
             Ok(experiments) => return Ok(Checked { sources, experiments }),
@@ -94,6 +100,91 @@ fn parse_all(sources: &mut Sources, named: FileId) -> (Vec<(FileId, ast::File)>,
         files.push((file, tree));
     }
     (files, diagnostics)
+}
+
+/// Reads the files that `recorded from` names. A parameter in a name has the caller's value, or the one in its clause.
+fn read_data(sources: &mut Sources, tree: &ast::File, options: &Options) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    let experiments = tree.items.iter().filter_map(super::as_experiment);
+    for experiment in experiments {
+        for clause in &experiment.clauses {
+            let ClauseKind::Recorded(Recorded::From(text)) = &clause.kind else { continue };
+            // What is wrong with the name itself is told when the experiment is checked.
+            let Some(written) = plain(text, experiment, options) else { continue };
+            if data_file(sources, text.span.file, &written).is_some() {
+                continue;
+            }
+            let folder = sources.get(text.span.file).path.parent().map(Path::to_owned).unwrap_or_default();
+            match data(&folder, &written) {
+                Ok(content) => {
+                    sources.add(normal(&folder.join(&written)), content);
+                }
+                Err(reason) => faults.push(text.span.error(Meaning::MissingFile { path: written, reason })),
+            }
+        }
+    }
+    faults
+}
+
+fn plain(text: &Text, experiment: &ast::Experiment, options: &Options) -> Option<String> {
+    let given =
+        |name: &str| options.params.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+    let declared = |name: &str| {
+        experiment.clauses.iter().find_map(|clause| match &clause.kind {
+            ClauseKind::Param { name: param, value: Value::Text(text) } if param.value == name => {
+                text.parts.iter().map(literal).collect::<Option<String>>()
+            }
+            ClauseKind::Param { name: param, value: Value::Word(word) } if param.value == name => {
+                Some(word.value.clone())
+            }
+            _ => None,
+        })
+    };
+    let part = |part: &TextPart| match part {
+        TextPart::Literal(literal) => Some(literal.clone()),
+        TextPart::Reference(name) => given(&name.value).or_else(|| declared(&name.value)),
+    };
+    text.parts.iter().map(part).collect::<Option<String>>().filter(|text| !text.trim().is_empty())
+}
+
+fn literal(part: &TextPart) -> Option<String> {
+    match part {
+        TextPart::Literal(literal) => Some(literal.clone()),
+        TextPart::Reference(_) => None,
+    }
+}
+
+/// The file of recorded numbers that a file names, where it was read.
+pub(super) fn data_file(sources: &Sources, from: FileId, written: &str) -> Option<FileId> {
+    let folder = sources.get(from).path.parent().map(Path::to_owned).unwrap_or_default();
+    sources.find(&normal(&folder.join(written)))
+}
+
+/// The text of a data file below `folder`, or why there is none. Files elsewhere are not read: their text goes into a
+/// recording that is meant to be published.
+fn data(folder: &Path, written: &str) -> Result<String, String> {
+    let inside = Path::new(written).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let outside = || "it is not below the folder of this file".to_owned();
+    if !inside {
+        return Err(outside());
+    }
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let error = |error: io::Error| error.to_string();
+    let path = folder.join(written).canonicalize().map_err(error)?;
+    if !path.starts_with(folder.canonicalize().map_err(error)?) {
+        return Err(outside());
+    }
+    let metadata = std::fs::metadata(&path).map_err(error)?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    if metadata.len() > MOST_DATA_BYTES {
+        return Err(format!("it is larger than {} MiB", MOST_DATA_BYTES >> 20));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(&path).map_err(error)?;
+    file.take(MOST_DATA_BYTES).read_to_end(&mut bytes).map_err(error)?;
+    String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
 }
 
 fn as_use(item: &Item) -> Option<&Text> {

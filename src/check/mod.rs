@@ -11,6 +11,7 @@ mod parsers;
 mod processes;
 mod protocol;
 mod recorded;
+mod recorded_file;
 mod scope;
 mod selectors;
 mod settings;
@@ -46,7 +47,8 @@ pub fn check(
     files: &[(FileId, ast::File)],
     options: &Options,
 ) -> Result<Vec<Experiment>, Vec<Diagnostic>> {
-    let (globals, mut faults) = globals(files);
+    let (mut globals, mut faults) = globals(files);
+    globals.sources = Some(sources);
     let named: Vec<&ast::Experiment> =
         files.first().map(|(_, file)| file.items.iter().filter_map(as_experiment).collect()).unwrap_or_default();
     report_twice(&mut faults, Thing::Experiment, named.iter().map(|experiment| &experiment.name));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Meaning, Thing};
+use crate::source::Sources;
 use crate::syntax::ast::{self, LetValue, Name, Number, Text, TextPart, Value};
 
 use super::nearest;
@@ -16,6 +17,8 @@ pub(super) struct Globals<'a> {
     pub(super) workloads: BTreeMap<&'a str, &'a ast::Process>,
     /// `lab NAME` at the top of a file.
     pub(super) labs: BTreeMap<&'a str, &'a ast::Lab>,
+    /// The texts, in which files of recorded numbers are found.
+    pub(super) sources: Option<&'a Sources>,
 }
 
 /// How much is known of the names around.

@@ -11,6 +11,7 @@ pub use super::protocol::{
     FACTS, ORDERS, RETRIES,
 };
 pub use super::recorded::COLUMNS;
+pub use super::recorded_file::{FILE_COLUMNS, HYPERFINE_METRIC};
 pub use super::selectors::{CPU_SETS, DEFAULT_RANDOM_SEED, IRQ_CLASSES, TARGETS, TOPOLOGY_UNITS};
 pub use super::settings::{SETTING_OPTIONS, SETTINGS, SettingForm};
 pub use super::treatments::MOST_TREATMENTS;

@@ -30,7 +30,7 @@ fn one(selected: &Selected, facts: &HostFacts, root: &Root) -> Exit {
     let experiment = &selected.experiment;
     let refusals = bind::refusals(experiment);
     // A lab is a host of its own, known when it is booted; a captured one may stand for it.
-    if !experiment.recorded.is_empty() || (experiment.lab.is_some() && root.is_live()) {
+    if experiment.is_published() || (experiment.lab.is_some() && root.is_live()) {
         print::data(&unbound_text(experiment));
         print::notes(&refusals, &selected.sources);
         return Exit::Fine;
@@ -85,7 +85,7 @@ fn unbound_text(experiment: &Experiment) -> String {
             let _ = writeln!(out, "       {}: {}", process.name, bind::command_words(&process.command));
         }
     }
-    if !experiment.recorded.is_empty() {
+    if experiment.is_published() {
         let rows = experiment.recorded.len();
         let _ = writeln!(out, "\nrecorded: {rows} rows of published numbers; nothing is run");
         return out;

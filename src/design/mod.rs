@@ -44,6 +44,13 @@ pub struct Experiment {
     pub report: ReportOptions,
 }
 
+impl Experiment {
+    /// Whether its numbers were published and nothing is run.
+    pub fn is_published(&self) -> bool {
+        self.recorded_from.is_some() || !self.recorded.is_empty()
+    }
+}
+
 /// A parameter and the value used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Param {

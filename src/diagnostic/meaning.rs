@@ -52,6 +52,8 @@ pub enum Meaning {
     MalformedWritePath { path: String },
     /// A file named by `use` that cannot be read.
     MissingFile { path: String, reason: String },
+    /// Recorded numbers in a file that cannot be read as such.
+    MalformedData { detail: String, help: String },
     /// A required option is not there.
     MissingOption { owner: String, option: &'static str, form: String },
     /// A number without the unit it needs.
@@ -246,6 +248,7 @@ impl Meaning {
             Meaning::MalformedNumber { text } => format!("`{text}` is not a number"),
             Meaning::MalformedRegex { detail } => format!("not a regular expression: {detail}"),
             Meaning::MalformedWritePath { path } => format!("`{path}` is not a file under `/sys` or `/proc`"),
+            Meaning::MalformedData { detail, .. } => detail.clone(),
             Meaning::MissingFile { path, reason } => format!("`{path}` cannot be read: {reason}"),
             Meaning::MissingOption { owner, option, .. } => format!("`{owner}` needs `{option}`"),
             Meaning::MissingUnit { number, .. } => format!("`{number}` has no unit"),
@@ -327,7 +330,7 @@ impl Meaning {
                 "the syntax is that of Rust's `regex` crate; a `\\` in a text is written `\\\\`".to_owned()
             }
             Meaning::MalformedWritePath { .. } => "name the whole path, without `..`".to_owned(),
-            Meaning::MissingFile { .. } => "the path is relative to the file that says `use`".to_owned(),
+            Meaning::MissingFile { .. } => "the path is relative to the file that names it".to_owned(),
             Meaning::MissingOption { form, .. } | Meaning::WrongForm { form, .. } => format!("write `{form}`"),
             Meaning::MissingUnit { examples, .. } => format!("write a unit: {}", either(&quoted(examples))),
             Meaning::NoCommand { .. } => "say `run \"…\"`, `shell \"…\"` or `builtin NAME`".to_owned(),
@@ -339,7 +342,7 @@ impl Meaning {
                 "say what is compared, such as `vary routing { one_cpu { irq * -> cpu 0 }  all_cpus { irq * -> online } }`"
                     .to_owned()
             }
-            Meaning::OptionNotFor { help, .. } | Meaning::Unreachable { help, .. } => help.clone(),
+            Meaning::MalformedData { help, .. } | Meaning::OptionNotFor { help, .. } | Meaning::Unreachable { help, .. } => help.clone(),
             Meaning::OutOfRange { low, high, .. } => format!("allowed is {low} to {high}"),
             Meaning::RecordedBeside { .. } => {
                 "recorded data have their treatments from `vary NAME in LEVEL, …` and their metrics from the table"

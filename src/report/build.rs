@@ -15,6 +15,9 @@ use crate::recording::{Design, ProcessPlan, Recording, Until};
 /// More findings than this in one `compare` clause, and its inconclusive ones are folded into a sentence.
 const SENTENCES: usize = 12;
 
+/// Lines of a file of numbers that are shown.
+const DATA_LINES: usize = 60;
+
 /// Blocks whose order is shown.
 const ORDER_LINES: usize = 40;
 
@@ -450,7 +453,7 @@ fn reproduce(parts: Evidence<'_>) -> ReproduceView {
         ]
     });
     let params: Vec<_> = params.collect();
-    let mut files: Vec<FileView> = header.sources.iter().map(|(path, text)| file_view(path, text, "exp")).collect();
+    let mut files: Vec<FileView> = header.sources.iter().map(|(path, text)| source_view(path, text)).collect();
     if let (Some(path), Some(text)) = (&design.template, &design.template_text) {
         files.push(file_view(path, text, "jinja"));
     }
@@ -459,6 +462,22 @@ fn reproduce(parts: Evidence<'_>) -> ReproduceView {
         params: (!params.is_empty()).then(|| Table::new(&["parameter", "value", "from"], params)),
         files,
     }
+}
+
+/// An experiment's file as it is; of a file of numbers the beginning.
+fn source_view(path: &str, text: &str) -> FileView {
+    let extension = std::path::Path::new(path).extension().and_then(|extension| extension.to_str());
+    let language = match extension {
+        Some("csv") => "csv",
+        Some("json") => "json",
+        _ => return file_view(path, text, "exp"),
+    };
+    let more = text.lines().count().saturating_sub(DATA_LINES);
+    if more == 0 {
+        return file_view(path, text, language);
+    }
+    let shown: Vec<&str> = text.lines().take(DATA_LINES).collect();
+    file_view(path, &format!("{}\n… and {more} more lines, all of them in the recording\n", shown.join("\n")), language)
 }
 
 fn file_view(path: &str, text: &str, language: &str) -> FileView {

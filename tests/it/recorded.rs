@@ -225,3 +225,81 @@ fn a_report_of_published_numbers_says_that_nothing_was_run() {
         assert!(!report.contains(word), "{word}: {report}");
     }
 }
+
+/// An experiment of two levels whose numbers are in that file.
+fn from_file(name: &str) -> String {
+    format!("experiment x {{\n  vary f in base, level\n  recorded from \"{name}\"\n  compare f against base\n}}\n")
+}
+
+#[test]
+fn a_csv_file_says_what_its_table_would() {
+    let table = run(&two_levels("    base 1.5 2 3\n    level 2.5 3.5 4"), &[]).findings().comparisons;
+    let long = "# measured by hand\nf,metric,unit,better,value\nbase,w.time,s,lower_is_better,1.5\n\
+                level,w.time,s,lower_is_better,2.5\nbase,w.time,s,lower_is_better,2\nlevel,w.time,s,lower_is_better,3.5\n\
+                base,w.time,s,lower_is_better,3\nlevel,w.time,s,lower_is_better,4\n";
+    let wide = "w.time s lower_is_better,f\n1.5,base\n2,base\n3,base\n2.5,level\n,level\n3.5,level\n4,level\n";
+    for text in [long, wide] {
+        let ran = run(&from_file("data/numbers.csv"), &[("data/numbers.csv", text)]);
+        assert_eq!(ran.findings().comparisons, table, "{text}");
+        assert!(ran.report().contains("numbers.csv"), "the file is shown");
+    }
+    let summaries =
+        "f,copy,metric,unit,low,high,average\nbase,1,w.time,s,1,3,2\nbase,2,w.time,s,1,4,2.2\nlevel,,w.time,s,4,6,5\n";
+    let text = from_file("numbers.csv").replace("  recorded", "  control base repeated 2\n  recorded");
+    let findings = run(&text, &[("numbers.csv", summaries)]).findings();
+    assert!(findings.warnings.iter().any(|warning| matches!(warning, Warning::NoiseFloor { rows: 2, .. })));
+}
+
+#[test]
+fn hyperfine_results_are_samples_by_command_or_parameter() {
+    let of = |key: &str| {
+        let result = |name: &str, times: &str| {
+            format!("{{{}, \"times\": [{times}], \"exit_codes\": [0, 0, 0]}}", key.replace('@', name))
+        };
+        format!("{{\"results\": [{}, {}]}}\n", result("base", "1.5, 2.0, 3.0"), result("level", "2.5, 3.5, 4.0"))
+    };
+    let by_command = of("\"command\": \"@\"");
+    let by_parameter = of("\"command\": \"sleep @\", \"parameters\": {\"f\": \"@\"}");
+    for text in [by_command, by_parameter] {
+        let findings = run(&from_file("times.json"), &[("times.json", &text)]).findings();
+        let finding = &findings.comparisons[0];
+        assert_eq!((finding.metric.as_str(), finding.n), ("hyperfine.real", (3, 3)));
+        close(finding.point.unwrap(), (35.0_f64 / 9.0).cbrt());
+    }
+}
+
+#[test]
+fn faults_of_data_files_are_told_with_their_line() {
+    let faults = [
+        ("f,metric,value\nbase,w.t,1\nlevel,w.t,x\n", "numbers.csv:3"),
+        ("f,metric,value\nbase,w.t,1\nlevl,w.t,2\n", "numbers.csv:3"),
+        ("f,metric,value\nbase,w.t,1,2\n", "numbers.csv:2"),
+        ("f,metric,valeu\nbase,w.t,1\n", "did you mean `value`"),
+        ("metric,value\nw.t,1\n", "has no column `f`"),
+        ("f,metric,unit,value\nbase,w.t,s,1\nlevel,w.t,ms,2\n", "another unit"),
+        ("f,metric,low,high,average\nbase,w.t,3,2,1\n", "not in ascending order"),
+        ("", "no numbers are recorded"),
+        ("{\"results\": [\n{\"command\": \"base\", \"times\": [1, }]}\n", "numbers.csv:2"),
+        ("{\"results\": [{\"command\": \"base\", \"times\": [1], \"exit_codes\": [1]}]}\n", "failed"),
+    ];
+    for (text, said) in faults {
+        let ran = run(&from_file("numbers.csv"), &[("numbers.csv", text)]);
+        assert_eq!(ran.status, Some(3), "{text}{}", ran.said);
+        assert!(ran.said.contains(said), "{text}: {}", ran.said);
+    }
+}
+
+#[test]
+fn data_files_outside_the_folder_are_not_read() {
+    for name in ["../numbers.csv", "/etc/hostname", "gone.csv", "."] {
+        let ran = run(&from_file(name), &[]);
+        assert_eq!(ran.status, Some(3), "{}", ran.said);
+        assert!(ran.said.contains("cannot be read"), "{name}: {}", ran.said);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.exp"), from_file("link.csv")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link.csv")).unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_irqlab")).arg("check").arg(folder.path().join("x.exp")).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not below the folder"));
+}
