@@ -115,12 +115,16 @@ enum Command {
     },
     /// Make reports again from their recordings
     #[command(
-        after_help = "Examples:\n  irqlab report reports\n  irqlab report reports/quickstart\n  irqlab report reports --check"
+        after_help = "Examples:\n  irqlab report reports\n  irqlab report reports/quickstart\n  irqlab report reports --check\n  \
+                      irqlab report reports/quickstart --format html    one page to send or to print: report.html"
     )]
     Report {
         /// Recordings, or folders searched for recording.jsonl
         #[arg(default_value = "reports")]
         paths: Vec<PathBuf>,
+        /// What to write
+        #[arg(long, value_enum, default_value = "markdown")]
+        format: report::Format,
         /// Change nothing; exit 1 when a report differs from what its recording renders to
         #[arg(long)]
         check: bool,
@@ -247,8 +251,8 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Run { selection, out, resume } => {
             run::run(&selection, &out, if resume { run::Start::Resume } else { run::Start::Fresh })
         }
-        Command::Report { paths, check } => {
-            report::report(&paths, if check { report::Mode::Check } else { report::Mode::Write })
+        Command::Report { paths, format, check } => {
+            report::report(&paths, format, if check { report::Mode::Check } else { report::Mode::Write })
         }
         Command::Compare { old, new } => compare::compare(&old, &new),
         Command::Export { path, format } => export::export(&path, format),

@@ -1,4 +1,4 @@
-//! `irqlab report`: reports and their index, made again from recordings.
+//! `irqlab report`: reports with their pictures, their index and their pages, made again from recordings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,16 @@ pub(super) enum Mode {
     Write,
 }
 
-pub(super) fn report(paths: &[PathBuf], mode: Mode) -> Exit {
+/// What a report is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// One page that needs no other file: report.html
+    Html,
+    /// README.md with its pictures in plots/
+    Markdown,
+}
+
+pub(super) fn report(paths: &[PathBuf], format: Format, mode: Mode) -> Exit {
     let recordings = match files::recordings(paths) {
         Ok(recordings) => recordings,
         Err(error) => {
@@ -29,10 +38,13 @@ pub(super) fn report(paths: &[PathBuf], mode: Mode) -> Exit {
     let mut folders = BTreeSet::new();
     for path in &recordings {
         exit = exit.and(match load(path) {
+            Ok((recording, findings)) if format == Format::Html => page(path, &recording, &findings, mode),
             Ok((recording, findings)) => one(path, &recording, &findings, mode),
             Err(exit) => exit,
         });
-        folders.extend(index_folder(path));
+        if format == Format::Markdown {
+            folders.extend(index_folder(path));
+        }
     }
     folders.iter().fold(exit, |exit, folder| exit.and(index(folder, mode)))
 }
@@ -55,7 +67,7 @@ pub(super) fn load(path: &Path) -> Result<(Recording, Findings), Exit> {
     }
 }
 
-/// Writes or checks the report beside one recording.
+/// Writes or checks the report and the pictures beside one recording.
 pub(super) fn one(path: &Path, recording: &Recording, findings: &Findings, mode: Mode) -> Exit {
     let text = match report::markdown(recording, findings) {
         Ok(text) => text,
@@ -64,24 +76,44 @@ pub(super) fn one(path: &Path, recording: &Recording, findings: &Findings, mode:
             return Exit::File;
         }
     };
-    match mode {
-        Mode::Check => match report::check(path, &text) {
-            Ok(()) => Exit::Fine,
-            Err(error) => {
-                print::error(error);
-                Exit::Failed
-            }
-        },
-        Mode::Write => match report::write(path, &text) {
-            Ok(written) => {
-                print::data(&format!("{}\n", written.display()));
-                Exit::Fine
-            }
-            Err(error) => {
-                print::error(format!("cannot write the report beside {}: {error}", path.display()));
-                Exit::Run
-            }
-        },
+    let pictures = report::pictures(recording, findings);
+    if mode == Mode::Check {
+        let errors = report::check_pictures(path, &pictures);
+        return checked(report::check(path, &text).err().into_iter().chain(errors));
+    }
+    // The pictures first, so that a report never refers to one that is not there.
+    written(path, report::write_pictures(path, &pictures).and_then(|()| report::write(path, &text)))
+}
+
+/// Writes or checks the page beside one recording.
+fn page(path: &Path, recording: &Recording, findings: &Findings, mode: Mode) -> Exit {
+    match (report::html(recording, findings), mode) {
+        (Err(error), _) => {
+            print::error(format!("{}: {error}", path.display()));
+            Exit::File
+        }
+        (Ok(text), Mode::Check) => checked(report::check_page(path, &text).err()),
+        (Ok(text), Mode::Write) => written(path, report::write_page(path, &text)),
+    }
+}
+
+fn checked(errors: impl IntoIterator<Item = report::CheckError>) -> Exit {
+    errors.into_iter().fold(Exit::Fine, |_, error| {
+        print::error(error);
+        Exit::Failed
+    })
+}
+
+fn written(recording: &Path, result: std::io::Result<PathBuf>) -> Exit {
+    match result {
+        Ok(path) => {
+            print::data(&format!("{}\n", path.display()));
+            Exit::Fine
+        }
+        Err(error) => {
+            print::error(format!("cannot write the report beside {}: {error}", recording.display()));
+            Exit::Run
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::sentence::{comparison, expectation, expectation_word, flag};
 use super::tables::context;
 use super::text::{Table, code, fenced, inline, shown_path};
 use super::view::{DesignView, ExpectationView, FileView, ReproduceView, RestorationView, VerdictGroup, View};
-use super::{Evidence, evidence, facts, tables};
+use super::{Evidence, evidence, facts, pictures, tables};
 use crate::analysis::{Findings, Method, Verdict, Warning};
 use crate::recording::{Design, ProcessPlan, Recording, Until};
 
@@ -37,6 +37,7 @@ pub fn view(recording: &Recording, findings: &Findings) -> View {
         verdicts: verdicts(parts),
         expectations: expectations(parts),
         evidence: evidence_line(parts),
+        pictures: pictures::view(parts),
         warnings: evidence::warnings(parts),
         metrics: tables::metrics(&parts.recording.header, parts.findings),
         comparisons: tables::comparisons(design, parts.findings),

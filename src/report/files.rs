@@ -1,10 +1,16 @@
-//! The report beside its recording: written whole or not at all, and compared with what the recording renders to.
+//! The report beside its recording, its pictures and its page: written whole or not at all, and compared with what the
+//! recording renders to.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::pictures::{FOLDER, MARK, Picture};
+
 /// Name of a report in its folder, shown by code hosts when the folder is browsed.
 const REPORT: &str = "README.md";
+
+/// Name of the page beside it.
+const PAGE: &str = "report.html";
 
 /// A committed report that is not what its recording renders to.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +30,12 @@ pub enum CheckError {
         /// In the fresh rendering; empty past its end.
         expected: String,
     },
+    /// A picture of ours that the report no longer has.
+    #[error("`{}` is a picture its report does not have (`irqlab report` removes it)", path.display())]
+    Stale {
+        /// The picture.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error("`{}` cannot be read: {source} (`irqlab report` makes it)", path.display())]
     Unreadable {
@@ -37,9 +49,30 @@ pub enum CheckError {
 /// Writes the report of `recording` into its folder and returns the path. Readers see the old or the new text.
 pub fn write(recording: &Path, text: &str) -> std::io::Result<PathBuf> {
     let path = beside(recording);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    write_whole(folder, &path, text)?;
+    write_whole(folder_of(&path), &path, text)?;
     Ok(path)
+}
+
+/// Writes the page of `recording` into its folder and returns the path.
+pub fn write_page(recording: &Path, text: &str) -> std::io::Result<PathBuf> {
+    let path = recording.with_file_name(PAGE);
+    write_whole(folder_of(&path), &path, text)?;
+    Ok(path)
+}
+
+/// Writes the pictures of a report into `plots/` beside `recording` and removes those of ours that are no longer in it.
+pub fn write_pictures(recording: &Path, pictures: &[Picture]) -> std::io::Result<()> {
+    let folder = recording.with_file_name(FOLDER);
+    if !pictures.is_empty() {
+        std::fs::create_dir_all(&folder)?;
+    }
+    for picture in pictures {
+        write_whole(&folder, &folder.join(&picture.file), &picture.svg)?;
+    }
+    for path in stale(&folder, pictures)? {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
 }
 
 /// Writes the index of a folder of reports.
@@ -49,7 +82,45 @@ pub fn write_index(folder: &Path, text: &str) -> std::io::Result<()> {
 
 /// Compares the report beside `recording` with what it should be.
 pub fn check(recording: &Path, text: &str) -> Result<(), CheckError> {
-    let path = beside(recording);
+    compare(beside(recording), text)
+}
+
+/// Compares the page beside `recording` with what it should be.
+pub fn check_page(recording: &Path, text: &str) -> Result<(), CheckError> {
+    compare(recording.with_file_name(PAGE), text)
+}
+
+/// Compares the pictures beside `recording` with what they should be: every one that is missing, different or stale.
+pub fn check_pictures(recording: &Path, pictures: &[Picture]) -> Vec<CheckError> {
+    let folder = recording.with_file_name(FOLDER);
+    let compared = pictures.iter().filter_map(|picture| compare(folder.join(&picture.file), &picture.svg).err());
+    let mut errors: Vec<CheckError> = compared.collect();
+    match stale(&folder, pictures) {
+        Ok(paths) => errors.extend(paths.into_iter().map(|path| CheckError::Stale { path })),
+        Err(source) => errors.push(CheckError::Unreadable { path: folder, source }),
+    }
+    errors
+}
+
+/// Pictures made by this program that are not among `pictures`. Other files in the folder are somebody's own.
+fn stale(folder: &Path, pictures: &[Picture]) -> std::io::Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let svg = path.extension().is_some_and(|extension| extension == "svg");
+        let wanted = pictures.iter().any(|picture| path.file_name().is_some_and(|name| name == picture.file.as_str()));
+        if svg && !wanted && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(MARK)) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn compare(path: PathBuf, text: &str) -> Result<(), CheckError> {
     let bytes = std::fs::read(&path).map_err(|source| CheckError::Unreadable { path: path.clone(), source })?;
     if bytes == text.as_bytes() {
         return Ok(());
@@ -75,6 +146,10 @@ pub fn check(recording: &Path, text: &str) -> Result<(), CheckError> {
 
 fn beside(recording: &Path) -> PathBuf {
     recording.with_file_name(REPORT)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The part of `line` around the first character that differs from `other`.

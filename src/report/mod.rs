@@ -1,4 +1,5 @@
-//! Findings become a view of plain strings, and the view becomes Markdown. No statistics, no arithmetic in templates.
+//! Findings become a view of plain strings and pictures, and the view becomes Markdown; the Markdown becomes a page. No
+//! statistics, no arithmetic in templates.
 //!
 //! A report depends on its recording alone: no clock, no locale, no path of this machine, a stable order.
 
@@ -13,6 +14,8 @@ mod facts;
 mod files;
 mod index;
 mod number;
+mod page;
+mod pictures;
 mod published;
 mod render;
 mod sentence;
@@ -22,12 +25,13 @@ mod view;
 
 pub use across::{Beside, across};
 pub use build::view;
-pub use files::{CheckError, check, write, write_index};
+pub use files::{CheckError, check, check_page, check_pictures, write, write_index, write_page, write_pictures};
 pub use index::{IndexEntry, index, index_entry, is_index};
+pub use pictures::Picture;
 pub use render::{RenderError, Template, render};
 pub use view::{
-    CheckView, DesignView, ExpectationView, FileView, MetricView, ReproduceView, RestorationView, Table, VerdictGroup,
-    View,
+    CheckView, DesignView, ExpectationView, FileView, MetricView, PictureView, PicturesView, ReproduceView,
+    RestorationView, Table, VerdictGroup, View,
 };
 
 /// All a report is made of.
@@ -46,4 +50,15 @@ pub fn markdown(recording: &Recording, findings: &Findings) -> Result<String, Re
         (None, _) => None,
     };
     render(&view(recording, findings), template)
+}
+
+/// The pictures the report refers to, by their names in `plots/`.
+pub fn pictures(recording: &Recording, findings: &Findings) -> Vec<Picture> {
+    pictures::pictures(Evidence { recording, findings })
+}
+
+/// The report as one HTML page that needs no other file, no script and no network.
+pub fn html(recording: &Recording, findings: &Findings) -> Result<String, RenderError> {
+    let text = markdown(recording, findings)?;
+    Ok(page::page(&recording.header.design.title, &text, &pictures(recording, findings)))
 }

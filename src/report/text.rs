@@ -41,6 +41,12 @@ pub(super) fn inline(text: &str) -> String {
     markdown
 }
 
+/// Text on one line as it is, for places that are no Markdown: what terminals or XML do not take is shown as `\u{fffd}`.
+pub(super) fn plain(text: &str) -> String {
+    let characters = one_line(text, LONGEST_NAME).into_iter();
+    characters.map(|c| if matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
+}
+
 /// Text as a code span. A text with `|` becomes plain inline text, as a code span with it cannot stand in a table.
 pub(super) fn code(text: &str) -> String {
     let text: String = one_line(text, LONGEST_NAME).into_iter().collect();

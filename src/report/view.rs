@@ -29,6 +29,8 @@ pub struct View {
     pub expectations: Vec<ExpectationView>,
     /// One paragraph: how many trials, where interrupts landed, whether the host was put back.
     pub evidence: String,
+    /// Pictures beside the report.
+    pub pictures: PicturesView,
     /// Doubts about the numbers, each with what to do.
     pub warnings: Vec<String>,
     /// One per metric.
@@ -75,6 +77,32 @@ pub struct ExpectationView {
     pub place: String,
     /// Why, with the estimate.
     pub detail: String,
+}
+
+/// Pictures, each once, by the part of the report they belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PicturesView {
+    /// The one for the hurried reader: the forest, or the first dots where nothing is compared.
+    pub headline: Option<PictureView>,
+    /// Dots and interactions of metrics.
+    pub results: Vec<PictureView>,
+    /// Where interrupts landed.
+    pub landing: Vec<PictureView>,
+    /// Values in the order trials ran.
+    pub order: Vec<PictureView>,
+}
+
+/// A picture to refer to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PictureView {
+    /// `![alt](path)`.
+    pub markdown: String,
+    /// Relative to the report, `plots/forest.svg`.
+    pub path: String,
+    /// What it is of.
+    pub title: String,
+    /// What it shows, for readers who do not see it.
+    pub alt: String,
 }
 
 /// Results of one metric.

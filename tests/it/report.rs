@@ -4,6 +4,10 @@
 mod export;
 #[path = "report/made.rs"]
 mod made;
+#[path = "report/page.rs"]
+mod page;
+#[path = "report/pictures.rs"]
+mod pictures;
 
 use insta::{assert_snapshot, glob};
 use irqlab::analysis::{

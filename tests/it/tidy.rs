@@ -16,10 +16,12 @@ const MAX_LINES: usize = 700;
 /// Crates that few stages may name, and those stages.
 const CRATE_HOMES: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/", "src/main.rs"]),
+    ("kuva", &["src/report/pictures/canvas.rs"]),
     ("minijinja", &["src/report/"]),
     ("nix", &["src/host/", "src/run/", "src/settings/", "src/workloads/"]),
     ("pest", &["src/syntax/"]),
     ("pest_derive", &["src/syntax/"]),
+    ("pulldown_cmark", &["src/report/page.rs"]),
     ("procfs", &["src/host/", "src/run/", "src/settings/", "src/workloads/"]),
 ];
 

@@ -238,7 +238,7 @@ pub(super) fn cell(treatment: usize, values: &[f64]) -> Cell {
         high: sorted[sorted.len() - 1],
         mean,
         median: f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]),
-        geometric_mean: Some((values.iter().map(|value| value.ln()).sum::<f64>() / n).exp()),
+        geometric_mean: (sorted[0] > 0.0).then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / n).exp()),
         sd,
         cv: sd.map(|sd| sd / mean),
     };
