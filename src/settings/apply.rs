@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::host_lock::HostLock;
 use super::journal::{Entries, Entry, Header, Journal, OpenError, Record, Saved, Thing, replay};
 use super::{
     Apply, Back, Deviation, Entered, Made, Refusal, Restored, SettingError, System, affinity, command, hotplug,
@@ -27,6 +28,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub struct Settings<'a> {
     pub(super) system: &'a dyn System,
     journal: Journal,
+    _host: HostLock,
     /// Changes not put back yet, as the journal has them.
     pub(super) entries: Entries,
     /// The first state of everything ever changed or saved; it outlives its entry, so that what somebody else sets
@@ -47,17 +49,19 @@ impl<'a> Settings<'a> {
     /// `owner` is the experiment, as a later `irqlab restore` names it.
     pub fn open(system: &'a dyn System, state_dir: &Path, owner: &str) -> Result<Self, OpenError> {
         let boot_id = system.read_text(BOOT_ID).map_err(to_open_error)?;
+        let host = HostLock::take(system, state_dir)?;
         let journal = Journal::open(state_dir, Journal::header(owner, boot_id))?;
         if let Some(unfinished) = journal.unfinished()? {
             return Err(OpenError::Unfinished { owner: unfinished.header.owner });
         }
-        Ok(Settings::new(system, journal))
+        Ok(Settings::new(system, journal, host))
     }
 
-    fn new(system: &'a dyn System, journal: Journal) -> Self {
+    fn new(system: &'a dyn System, journal: Journal, host: HostLock) -> Self {
         Settings {
             system,
             journal,
+            _host: host,
             entries: Entries::new(),
             first: BTreeMap::new(),
             in_force: Vec::new(),
@@ -387,6 +391,7 @@ pub fn restore_unfinished(system: &dyn System, state_dir: &Path) -> Result<Optio
     if !state_dir.exists() {
         return Ok(None);
     }
+    let host = HostLock::take(system, state_dir)?;
     let mut journal = Journal::open(state_dir, Header { version: 0, boot_id: String::new(), owner: String::new() })?;
     let Some(unfinished) = journal.unfinished()? else {
         // A journal torn in its first line: nothing was changed under it.
@@ -395,7 +400,7 @@ pub fn restore_unfinished(system: &dyn System, state_dir: &Path) -> Result<Optio
     };
     journal.resume(unfinished.header)?;
     let booted_since = system.read_text(BOOT_ID).is_ok_and(|boot_id| boot_id != journal.boot_id());
-    let mut settings = Settings::new(system, journal);
+    let mut settings = Settings::new(system, journal, host);
     settings.first =
         unfinished.entries.iter().map(|(key, entry)| (key.clone(), (entry.thing.clone(), entry.old.clone()))).collect();
     settings.entries = unfinished.entries;

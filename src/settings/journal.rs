@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 const VERSION: u32 = 1;
 
 /// The name of the journal in the state directory.
-const JOURNAL: &str = "journal.jsonl";
+pub(super) const JOURNAL: &str = "journal.jsonl";
 
 /// The state directory cannot be used, or holds something that must be dealt with first.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,14 @@ pub enum OpenError {
     Unfinished {
         /// The experiment that was run.
         owner: String,
+    },
+    /// An earlier run with another state directory ended without putting the host back.
+    #[error(
+        "an earlier run did not put this host back: run `IRQLAB_STATE_DIR={} irqlab restore` first", directory.display()
+    )]
+    UnfinishedElsewhere {
+        /// Its state directory.
+        directory: PathBuf,
     },
     /// Written by another version of irqlab.
     #[error(
@@ -211,7 +219,7 @@ impl Journal {
     /// Locks the state directory, made with mode 0700 where it is missing.
     pub(super) fn open(directory: &Path, header: Header) -> Result<Self, OpenError> {
         prepare_directory(directory)?;
-        let lock = lock(directory)?;
+        let (lock, _) = lock(&directory.join("lock"), "")?;
         Ok(Journal { directory: directory.to_owned(), header, file: None, _lock: lock })
     }
 
@@ -403,26 +411,24 @@ fn prepare_directory(directory: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn lock(directory: &Path) -> Result<Flock<File>, OpenError> {
-    let path = directory.join("lock");
-    let failed = |action| {
-        let path = path.clone();
-        move |source| OpenError::Io { action, path, source }
-    };
+/// Takes a lock file for this process. Its first line is the number of the process, its second `note`; what an earlier
+/// holder had written there comes back.
+pub(super) fn lock(path: &Path, note: &str) -> Result<(Flock<File>, String), OpenError> {
+    let failed = |action| move |source| OpenError::Io { action, path: path.to_owned(), source };
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
-    let file = options.open(&path).map_err(failed("open"))?;
+    let mut file = options.open(path).map_err(failed("open"))?;
+    let mut text = String::new();
+    let _ = file.read_to_string(&mut text);
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut lock) => {
-            let pid = format!("{}\n", std::process::id());
+            let ours = format!("{}\n{note}\n", std::process::id());
             // It only makes a message better; a full disk must not keep `irqlab restore` from its work.
-            let _ = lock.set_len(0).and_then(|()| lock.write_all(pid.as_bytes()));
-            Ok(lock)
+            let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(ours.as_bytes()));
+            Ok((lock, text.lines().nth(1).unwrap_or_default().to_owned()))
         }
-        Err((mut file, nix::errno::Errno::EWOULDBLOCK)) => {
-            let mut text = String::new();
-            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            Err(OpenError::Locked { pid })
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+            Err(OpenError::Locked { pid: text.lines().next().and_then(|pid| pid.parse().ok()) })
         }
         Err((_, errno)) => Err(failed("lock")(errno.into())),
     }

@@ -37,6 +37,10 @@ impl Default for Live {
 }
 
 impl Files for Live {
+    fn is_live(&self) -> bool {
+        true
+    }
+
     fn read(&self, path: &str) -> Result<Vec<u8>, SystemError> {
         self.root.read(path)
     }

@@ -3,6 +3,7 @@
 mod affinity;
 mod apply;
 mod command;
+mod host_lock;
 mod hotplug;
 mod journal;
 mod kernel_file;
