@@ -51,7 +51,7 @@ pub fn across(old: &Recording, new: &Recording) -> Result<Across, Vec<String>> {
         .iter()
         .flat_map(|values| (0..cells).map(move |treatment| question(design, values, (treatment, cells + treatment))))
         .collect();
-    conclude_families(&mut questions, &merged);
+    conclude_families(&mut questions, &merged, &[]);
     let centre = |question: &Question, treatment: usize| {
         super::summary::summarise(&question.values.cells[treatment].values().copied().collect::<Vec<_>>())
             .map(|summary| summary.geometric_mean.unwrap_or(summary.mean))

@@ -90,23 +90,46 @@ pub(super) fn compare(material: &Material) -> (Vec<ComparisonFinding>, Vec<Inter
         questions.extend(asked.questions);
         interactions.extend(asked.interactions);
     }
-    conclude_families(&mut questions, material.values);
+    conclude_families(&mut questions, material.values, &interactions);
     (questions.into_iter().map(|question| question.finding).collect(), interactions)
 }
 
-/// Concludes every question, those of one metric with one error rate.
-pub(super) fn conclude_families(questions: &mut [Question<'_>], metrics: &[Values]) {
+/// Concludes every question, those of one metric with one error rate. It is shared with the interactions that were
+/// looked at and the averages they took away: choosing what to conclude by the same data is a comparison too.
+pub(super) fn conclude_families(questions: &mut [Question<'_>], metrics: &[Values], interactions: &[Interaction]) {
     for values in metrics {
         let family: Vec<usize> = (0..questions.len())
             .filter(|i| std::ptr::eq(questions[*i].values, values) && has_p(&questions[*i]))
             .collect();
-        let p: Vec<f64> = family.iter().filter_map(|i| questions[*i].finding.p).collect();
+        let mut p: Vec<f64> = family.iter().filter_map(|i| questions[*i].finding.p).collect();
+        p.extend(taken_away(questions, values));
+        p.extend(looked_at(interactions, &values.id));
         for (place, (i, adjusted)) in family.iter().zip(holm(&p)).enumerate() {
             let question = &mut questions[*i];
             question.finding.p_holm = Some(adjusted);
             conclude(question, &p, place);
         }
     }
+}
+
+/// The p of averages for which effects at each level stand.
+fn taken_away(questions: &[Question], values: &Values) -> Vec<f64> {
+    let averages = questions.iter().filter(|question| {
+        std::ptr::eq(question.values, values)
+            && question.finding.verdict == Verdict::NoInference(NoInference::DependsOnLevel)
+    });
+    averages.filter_map(|question| question.inferred.inference.ok()?.p()).collect()
+}
+
+/// The p of the interactions of a metric; the same contrast, seen from both of its factors, counts once.
+fn looked_at(interactions: &[Interaction], metric: &str) -> Vec<f64> {
+    let mut found: Vec<f64> = Vec::new();
+    for interaction in interactions.iter().filter(|interaction| interaction.metric == metric) {
+        if !found.iter().any(|p| (p - interaction.p).abs() <= 1e-9 * p.abs()) {
+            found.push(interaction.p);
+        }
+    }
+    found
 }
 
 fn has_p(question: &Question) -> bool {

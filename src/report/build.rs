@@ -410,7 +410,7 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
     }
     if comparisons.iter().any(|finding| finding.p_holm.is_some()) {
         lines.push(
-            "Holm p is corrected for all declared comparisons of the same metric; verdicts follow it at 0.05."
+            "Holm p is corrected for all declared comparisons of the same metric and the interactions looked at; verdicts follow it at 0.05."
                 .to_owned(),
         );
     }

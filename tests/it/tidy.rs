@@ -492,13 +492,17 @@ fn links_between_pages_lead_somewhere() {
     assert_none(&found, "a link into nothing");
 }
 
-/// What the README shows of the report of the demo: the question, the verdicts and the evidence, word by word.
+/// What the README shows of the report of the demo: the question, the verdicts, their picture and the evidence, word by
+/// word.
 fn excerpt(report: &str) -> String {
     let begin = report.find("**Question:**").expect("a question");
     let evidence = begin + report[begin..].find("\n**Evidence:**").expect("evidence") + 1;
     let end = report[evidence..].find('\n').map_or(report.len(), |length| evidence + length);
     let lines = report[begin..end].lines().filter(|line| !line.starts_with('#'));
     let mut quoted: Vec<String> = lines.map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    for line in &mut quoted {
+        *line = line.replace("](plots/", "](reports/quickstart/plots/");
+    }
     quoted.dedup_by(|next, previous| next == ">" && previous == ">");
     format!("\nFrom [the report of the demo](reports/quickstart/README.md):\n\n{}\n\n", quoted.join("\n"))
 }

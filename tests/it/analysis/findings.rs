@@ -551,6 +551,27 @@ fn without_an_effect_one_experiment_in_twenty_claims_one() {
     assert!(false_alarms("sequential", 0.005).abs() < 1e-12);
 }
 
+#[test]
+fn looking_at_interactions_does_not_add_false_alarms() {
+    let mut noise = Noise(20_261_201);
+    let claims = (0..2000_u32).filter(|seed| {
+        let recording = experiment(&[("routing", &["a", "b"]), ("smt", &["off", "on"])], "blocks", 10)
+            .design(|design| {
+                design.protocol.seed = u64::from(*seed);
+                let second = Comparison { factor: 1, ..design.comparisons[0].clone() };
+                design.comparisons.push(second);
+            })
+            .filled(|_, _, _| 100.0 * (0.01 * noise.next()).exp());
+        let findings = recording.analyse();
+        findings
+            .comparisons
+            .iter()
+            .any(|found| matches!(found.verdict, Verdict::Faster { .. } | Verdict::Slower { .. }))
+    });
+    let rate = claims.count() as f64 / 2000.0;
+    assert!((0.03..=0.057).contains(&rate), "{rate}");
+}
+
 fn samples() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
     let value = || prop_oneof![8 => 1.0..2.0_f64, 1 => Just(1.5), 1 => 1e-3..1e6_f64];
     (3_usize..9).prop_flat_map(move |n| (prop::collection::vec(value(), n), prop::collection::vec(value(), n)))
