@@ -22,6 +22,8 @@ pub(super) enum Mode {
 pub(super) enum Format {
     /// One page that needs no other file: report.html
     Html,
+    /// The numbers on stdout, as `irqlab export --format json`; nothing is written
+    Json,
     /// README.md with its pictures in plots/
     Markdown,
 }
@@ -34,11 +36,21 @@ pub(super) fn report(paths: &[PathBuf], format: Format, mode: Mode) -> Exit {
             return Exit::Usage;
         }
     };
+    if format == Format::Json && mode == Mode::Check {
+        print::error(
+            "--format json is printed and kept nowhere, so there is nothing to --check; leave one of the two out",
+        );
+        return Exit::Usage;
+    }
     let mut exit = Exit::Fine;
     let mut folders = BTreeSet::new();
     for path in &recordings {
         exit = exit.and(match load(path) {
             Ok((recording, findings)) if format == Format::Html => page(path, &recording, &findings, mode),
+            Ok((recording, findings)) if format == Format::Json => {
+                print::data(&report::export::json(&recording, &findings));
+                Exit::Fine
+            }
             Ok((recording, findings)) => one(path, &recording, &findings, mode),
             Err(exit) => exit,
         });

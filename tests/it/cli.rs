@@ -219,6 +219,20 @@ fn report_check_sees_a_changed_report() {
 }
 
 #[test]
+fn report_prints_its_numbers_as_json_and_writes_nothing() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/compute_vs_irqs_2001");
+    let recording = std::fs::read_to_string(folder.join("recording.jsonl")).unwrap();
+    let case = irqlab(&["report", "recording.jsonl", "--format", "json"]).file("recording.jsonl", &recording);
+    let (stdout, _) = case.run(0);
+    let found: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let comparison = &found["comparisons"][0];
+    assert_eq!((&comparison["verdict"], &comparison["n"]), (&"inconclusive".into(), &3.into()));
+    assert!((comparison["ratio"].as_f64().unwrap() - 1.023).abs() < 5e-4);
+    assert!((comparison["p_exact"].as_f64().unwrap() - 0.1).abs() < 1e-12);
+    irqlab(&["report", "recording.jsonl", "--format", "json", "--check"]).file("recording.jsonl", &recording).run(2);
+}
+
+#[test]
 fn a_recording_that_is_none_is_a_wrong_file() {
     irqlab(&["report", "recording.jsonl"])
         .file("recording.jsonl", "hello\n")
