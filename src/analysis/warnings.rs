@@ -158,13 +158,14 @@ fn about_a_metric(material: &Material, values: &Values, warnings: &mut Vec<Warni
     if Layout::of(order) == Layout::Blocked {
         warnings.extend(unlike_first_block(values));
     }
+    let scale = scale_of(values);
     let cells = values.cells.iter().filter(|cell| cell.len() >= 5).count();
     for (treatment, cell) in values.cells.iter().enumerate() {
         let numbers: Vec<f64> = cell.values().copied().collect();
         if numbers.len() >= 3 && numbers.iter().all(|number| number.total_cmp(&numbers[0]).is_eq()) {
             warnings.push(Warning::NoVariation { metric: metric(), treatment });
         }
-        let logs: Vec<f64> = numbers.iter().map(|value| on_scale(*value, scale_of(values))).collect();
+        let logs: Vec<f64> = numbers.iter().map(|value| on_scale(*value, scale)).collect();
         let farthest = grubbs(&logs).filter(|farthest| numbers.len() >= 5 && farthest.p < 0.05 / cells as f64);
         if let Some((farthest, (block, value))) = farthest.and_then(|far| Some((far, cell.iter().nth(far.index)?))) {
             let (block, value) = (*block, *value);
