@@ -86,10 +86,7 @@ impl Binding<'_> {
         }
         let numbers = crate::cpu_set::to_list(fixed.iter().map(|irq| irq.0));
         let (noun, verb, them) = if fixed.len() == 1 { ("irq", "is", "it") } else { ("irqs", "are", "them") };
-        let why = match movability(&fixed[0]) {
-            Movability::NoMask => "has no affinity mask",
-            Movability::Managed | Movability::Movable => "managed by the kernel (smp_affinity is read-only)",
-        };
+        let why = reasons(&fixed, movability);
         if movable.is_empty() || irqs::names_each(selector) {
             let help =
                 "route other interrupts, or leave this one where the kernel put it: `irqlab irqs` says which move";
@@ -111,5 +108,36 @@ impl Binding<'_> {
         };
         let kind = ChangeKind::Affinity { identity, mask: routed.mask, on_refusal: routed.on_refusal };
         Some(Change { kind, span: routed.span })
+    }
+}
+
+/// Why these cannot be moved; each reason with its interrupts where they differ.
+fn reasons(fixed: &[Irq], movability: impl Fn(&Irq) -> Movability) -> String {
+    let (maskless, managed): (Vec<&Irq>, Vec<&Irq>) =
+        fixed.iter().partition(|irq| movability(irq) == Movability::NoMask);
+    let reasons = [(maskless, "no affinity mask"), (managed, "managed by the kernel (smp_affinity is read-only)")];
+    let given: Vec<_> = reasons.into_iter().filter(|(irqs, _)| !irqs.is_empty()).collect();
+    match given.as_slice() {
+        [(_, reason)] => (*reason).to_owned(),
+        several => {
+            let with_irqs = several
+                .iter()
+                .map(|(irqs, reason)| format!("{} {reason}", crate::cpu_set::to_list(irqs.iter().map(|irq| irq.0))));
+            with_irqs.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_interrupt_is_given_its_own_reason() {
+        let movability = |irq: &Irq| if irq.0 < 5 { Movability::NoMask } else { Movability::Managed };
+        let managed = "managed by the kernel (smp_affinity is read-only)";
+        assert_eq!(reasons(&[Irq(3), Irq(4)], movability), "no affinity mask");
+        assert_eq!(reasons(&[Irq(9)], movability), managed);
+        assert_eq!(reasons(&[Irq(3), Irq(4), Irq(9)], movability), format!("3-4 no affinity mask, 9 {managed}"));
     }
 }
