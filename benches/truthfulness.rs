@@ -235,7 +235,12 @@ impl Made {
         let treatments: Vec<Treatment> = combinations.into_iter().map(treatment).collect();
         let order = (1..).zip(order::blocks(seed, treatments.len(), blocks));
         let planned = order.flat_map(|(block, cells)| cells.into_iter().map(move |treatment| (block, treatment)));
-        let order = (0..).zip(planned).map(|(number, (block, treatment))| PlannedTrial { number, block, treatment });
+        let order = (0..).zip(planned).map(|(number, (block, treatment))| PlannedTrial {
+            number,
+            block,
+            treatment,
+            boot: None,
+        });
         let order: Vec<PlannedTrial> = order.collect();
         let metric = "work.score".to_owned();
         let design = Design {
@@ -286,6 +291,7 @@ impl Made {
                 order,
                 host: HostFacts::default(),
                 published: Vec::new(),
+                boots: Vec::new(),
             },
         }
     }
@@ -339,6 +345,7 @@ fn trial(planned: PlannedTrial, score: f64) -> Trial {
         sequence: planned.number,
         block: planned.block,
         treatment: planned.treatment,
+        boot: None,
         started_at: String::new(),
         duration_ns: 1_000_000_000,
         faults: Vec::new(),

@@ -19,7 +19,7 @@ mod routing;
 mod words;
 
 pub use order::{blocks, further, order};
-pub use record::{design_record, published_record};
+pub use record::{design_record, published_record, treatment_record, unbound_record};
 pub use refusals::refusals;
 pub use requirements::{Caller, unmet};
 pub use words::{command as command_words, process as process_words, unbound as setting_words};

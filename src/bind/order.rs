@@ -17,14 +17,37 @@ pub fn further(experiment: &Experiment, blocks: u32) -> Vec<PlannedTrial> {
 }
 
 fn order_of(experiment: &Experiment, blocks: u32) -> Vec<PlannedTrial> {
-    let protocol = &experiment.protocol;
-    let cells = experiment.treatments.len();
-    let warmup = (0..protocol.warmup).flat_map(|_| (0..cells).map(|treatment| (0, treatment)));
-    let planned = warmup.chain(cells_in_order(experiment, blocks));
-    planned
-        .enumerate()
-        .map(|(number, (block, treatment))| PlannedTrial { number: number as u32, block, treatment })
-        .collect()
+    let cells = cells_in_order(experiment, blocks);
+    if experiment.needs_boots() {
+        return in_boots(experiment, &cells);
+    }
+    let warmup = (0..experiment.protocol.warmup).flat_map(|_| (0..experiment.treatments.len()).map(|cell| (0, cell)));
+    numbered(warmup.chain(cells).map(|(block, cell)| (block, cell, None)))
+}
+
+fn numbered(trials: impl IntoIterator<Item = (u32, usize, Option<u32>)>) -> Vec<PlannedTrial> {
+    let planned = (0..).zip(trials);
+    planned.map(|(number, (block, treatment, boot))| PlannedTrial { number, block, treatment, boot }).collect()
+}
+
+/// One boot for each whole plot within a block; in orders without blocks, for each stretch of trials of one whole
+/// plot. A machine fresh from its boot is cold, so every boot begins with the warm-up trials of its own treatments.
+fn in_boots(experiment: &Experiment, cells: &[(u32, usize)]) -> Vec<PlannedTrial> {
+    let plots = whole_plots(experiment);
+    let blocked = experiment.protocol.order == Order::Blocks;
+    let together = |a: &(u32, usize), b: &(u32, usize)| plots[a.1] == plots[b.1] && (a.0 == b.0 || !blocked);
+    let mut trials = Vec::new();
+    for (boot, stretch) in (1..).zip(cells.chunk_by(together)) {
+        let mut treatments: Vec<usize> = Vec::new();
+        for (_, cell) in stretch {
+            if !treatments.contains(cell) {
+                treatments.push(*cell);
+            }
+        }
+        let warmup = (0..experiment.protocol.warmup).flat_map(|_| treatments.iter().map(|cell| (0, *cell)));
+        trials.extend(warmup.chain(stretch.iter().copied()).map(|(block, cell)| (block, cell, Some(boot))));
+    }
+    numbered(trials)
 }
 
 /// Blocks planned at first: all of them, or the pilot.

@@ -12,8 +12,29 @@ use crate::source::{Sources, Span};
 /// The serialised design of a bound experiment. `sources` gives the `file:line` of expectations.
 pub fn design_record(experiment: &Experiment, schedule: &Schedule, sources: &Sources) -> recording::Design {
     let treatments = experiment.treatments.iter().zip(&schedule.treatments);
-    let treatments = treatments.map(|(design, bound)| treatment(design, bound)).collect();
+    let treatments = treatments.map(|(design, bound)| treatment_record(design, bound)).collect();
     design(experiment, treatments, sources)
+}
+
+/// The serialised design of an experiment whose machines are not booted yet: nothing is resolved, settings stand in the
+/// words of the file. Each boot records its treatments as bound to it.
+pub fn unbound_record(experiment: &Experiment, sources: &Sources) -> recording::Design {
+    let unbound = |process: &design::Process| recording::ProcessPlan {
+        name: process.name.clone(),
+        command: words::command(&process.command),
+        cpus: None,
+        instances: process.instances,
+    };
+    let treatment = |treatment: &design::Treatment| recording::Treatment {
+        name: treatment.name.clone(),
+        levels: treatment.levels.clone(),
+        control: treatment.control,
+        settings: treatment.settings.iter().map(words::unbound).collect(),
+        routes: Vec::new(),
+        workloads: treatment.workloads.iter().map(unbound).collect(),
+        backgrounds: treatment.backgrounds.iter().map(unbound).collect(),
+    };
+    design(experiment, experiment.treatments.iter().map(treatment).collect(), sources)
 }
 
 /// The serialised design of published numbers, which are bound to no host, and its rows.
@@ -81,7 +102,8 @@ fn design(experiment: &Experiment, treatments: Vec<recording::Treatment>, source
     }
 }
 
-fn treatment(design: &design::Treatment, bound: &super::Treatment) -> recording::Treatment {
+/// A treatment as bound to a host.
+pub fn treatment_record(design: &design::Treatment, bound: &super::Treatment) -> recording::Treatment {
     let mut routes: BTreeMap<CpuSet, Vec<Irq>> = BTreeMap::new();
     for change in &bound.changes {
         if let ChangeKind::Affinity { identity, mask, .. } = &change.kind {

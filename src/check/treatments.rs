@@ -211,7 +211,7 @@ pub(super) fn treatment<'a>(
     let processes = |placed: Vec<(Process, Span)>| placed.into_iter().map(|(process, _)| process).collect();
     let (workloads, backgrounds) = (processes(workloads), processes(backgrounds));
     let name = name(varied, cell, *copy);
-    Treatment { name, levels: cell.clone(), control: *copy, settings, workloads, backgrounds }
+    Treatment { name, levels: cell.clone(), control: *copy, machine: None, settings, workloads, backgrounds }
 }
 
 fn resolve_held(scope: &mut Scope<'_>, clauses: &Clauses<'_>) -> Vec<Resolved> {

@@ -203,6 +203,7 @@ fn header_of(selected: &Selected, design: recording::Design) -> recording::Heade
         order: Vec::new(),
         host: HostFacts::default(),
         published: Vec::new(),
+        boots: Vec::new(),
     }
 }
 

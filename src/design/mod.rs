@@ -2,7 +2,10 @@
 
 use crate::source::Span;
 
+pub mod machine;
 pub mod order;
+
+pub use machine::Machine;
 
 /// One experiment, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +52,12 @@ impl Experiment {
     pub fn is_published(&self) -> bool {
         self.recorded_from.is_some() || !self.recorded.is_empty()
     }
+
+    /// Whether its trials are grouped into boots: it has a lab, or levels that ask for a kernel command line.
+    pub fn needs_boots(&self) -> bool {
+        let asks = |setting: &Setting| matches!(setting.kind, SettingKind::Boot(_));
+        self.lab.is_some() || self.treatments.iter().any(|treatment| treatment.settings.iter().any(asks))
+    }
 }
 
 /// A parameter and the value used.
@@ -84,12 +93,25 @@ pub struct Treatment {
     pub levels: Vec<usize>,
     /// 0 for the cell itself, 1.. for its A/A control copies.
     pub control: usize,
+    /// The virtual machine it runs in, `${factor}` put in; `None` without a lab.
+    pub machine: Option<Machine>,
     /// Held settings, then those of the levels in factor order.
     pub settings: Vec<Setting>,
     /// Workloads; all start together.
     pub workloads: Vec<Process>,
     /// Backgrounds, running before the workloads start.
     pub backgrounds: Vec<Process>,
+}
+
+impl Treatment {
+    /// Kernel command line options its `boot` settings ask for, in the order written.
+    pub fn boot_options(&self) -> Vec<&str> {
+        let options = self.settings.iter().filter_map(|setting| match &setting.kind {
+            SettingKind::Boot(options) => Some(options.as_str()),
+            _ => None,
+        });
+        options.flat_map(str::split_whitespace).collect()
+    }
 }
 
 /// A setting asked for.

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, PublishedRow, PublishedValues, Trial,
+    Boot, Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, PublishedRow, PublishedValues, Trial,
 };
 
 /// Longest line a reader takes: far above a trial of the largest host, small enough to hold in memory.
@@ -304,6 +304,10 @@ fn add_line(recording: Option<Recording>, bytes: &[u8], place: &Place<'_>) -> Re
             recording.resumed.push((at, *host));
             recording.end = None;
         }
+        Line::Boot(boot) => {
+            check_boot(&boot, &recording.header).map_err(|detail| place.inconsistent(detail))?;
+            recording.header.boots.push(boot);
+        }
         Line::Decided(decision) => {
             decide(&mut recording.header, decision).map_err(|detail| place.inconsistent(detail))?;
         }
@@ -378,6 +382,19 @@ fn check_header(header: &Header) -> Result<(), String> {
     Ok(())
 }
 
+fn check_boot(boot: &Boot, header: &Header) -> Result<(), String> {
+    let number = boot.number;
+    if header.boots.iter().any(|earlier| earlier.number == number) {
+        return Err(format!("boot {number} stands there twice"));
+    }
+    for (index, bound) in &boot.treatments {
+        if header.design.treatments.get(*index).is_none_or(|planned| planned.levels != bound.levels) {
+            return Err(format!("boot {number} has a treatment that is not there"));
+        }
+    }
+    Ok(())
+}
+
 fn check_published(row: &PublishedRow, design: &Design) -> Result<(), String> {
     let place = &row.place;
     if row.treatment >= design.treatments.len() {
@@ -402,10 +419,17 @@ fn check_factors(design: &Design, factors: &[usize]) -> Result<(), String> {
 }
 
 fn check_trial(trial: &Trial, header: &Header) -> Result<(), String> {
-    let planned = PlannedTrial { number: trial.number, block: trial.block, treatment: trial.treatment };
+    let planned = |planned: &PlannedTrial| {
+        (planned.number, planned.block, planned.treatment) == (trial.number, trial.block, trial.treatment)
+    };
     // Numbers are places in the order as a rule; only a file made by somebody else has to be searched.
-    if header.order.get(trial.number as usize) != Some(&planned) && !header.order.contains(&planned) {
+    if !header.order.get(trial.number as usize).is_some_and(planned) && !header.order.iter().any(planned) {
         return Err(format!("trial {} is not planned like that", trial.number));
+    }
+    if let Some(number) = trial.boot
+        && !header.boots.iter().rev().any(|boot| boot.number == number)
+    {
+        return Err(format!("trial {} ran in boot {number}, which is not recorded", trial.number));
     }
     let times = &trial.cpu_times;
     for column in [&times.user, &times.system, &times.idle, &times.iowait, &times.irq, &times.softirq, &times.steal] {

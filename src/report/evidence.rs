@@ -195,6 +195,11 @@ fn fault(fault: &Fault) -> String {
             format!("{} ended with status {status}{said}", code(process))
         }
         Fault::Interrupted { signal } => format!("the run was stopped by {}", inline(signal)),
+        Fault::MachineFailed { detail, console } => {
+            let said = console.lines().map(str::trim).rfind(|line| !line.is_empty());
+            let said = said.map(|line| format!("; the last line of its console: {}", code(line))).unwrap_or_default();
+            format!("the lab's machine failed: {}{said}", inline(detail))
+        }
         Fault::MaskRewritten { irqs, asked, found } => {
             let irqs = crate::cpu_set::to_list(irqs.0.iter().map(|irq| irq.0));
             format!("somebody rewrote the mask of IRQ {irqs}: asked {asked}, found {found}")

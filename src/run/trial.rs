@@ -482,6 +482,7 @@ fn blank(planned: PlannedTrial, attempt: u32, sequence: u32) -> Trial {
         sequence,
         block: planned.block,
         treatment: planned.treatment,
+        boot: None,
         started_at: jiff::Timestamp::now().to_string(),
         duration_ns: 0,
         faults: Vec::new(),

@@ -79,3 +79,52 @@ fn the_same_facts_give_the_same_schedule() {
     let (_, experiment, facts) = case(&path);
     assert_eq!(bind::bind(&experiment, &facts).unwrap(), bind::bind(&experiment, &facts).unwrap());
 }
+
+/// Which treatments a boot serves, boot by boot: `(boot, block of its trials, treatments in order)`.
+fn boots_of(text: &str) -> Vec<(u32, Vec<(u32, usize)>)> {
+    let mut sources = Sources::default();
+    let file = sources.add("boots.exp", text);
+    let tree = syntax::parse(&sources, file).unwrap();
+    let experiment = check::check(&sources, &[(file, tree)], &Options::default()).unwrap().remove(0);
+    let order = bind::order(&experiment);
+    let boots = order.chunk_by(|a, b| a.boot == b.boot);
+    boots.map(|trials| (trials[0].boot.unwrap(), trials.iter().map(|t| (t.block, t.treatment)).collect())).collect()
+}
+
+#[test]
+fn one_boot_serves_a_whole_plot_within_a_block() {
+    let boots = boots_of(
+        "experiment e {
+           vary boot { plain { } noapic { boot \"noapic\" } }
+           vary work in 1, 2, 3
+           workload w { run \"sleep ${work}\" }
+           measure w.real
+           repeat 4; warmup 1
+         }",
+    );
+    assert_eq!(boots.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (1..=8).collect::<Vec<_>>());
+    for (number, trials) in &boots {
+        let plot = trials[0].1 / 3;
+        assert!(trials.iter().all(|(_, treatment)| treatment / 3 == plot), "{trials:?}");
+        let (warmup, proper) = trials.split_at(3);
+        assert!(warmup.iter().all(|(block, _)| *block == 0), "a fresh machine is warmed up: {trials:?}");
+        assert!(proper.iter().all(|(block, _)| *block == (number - 1) / 2 + 1), "{trials:?}");
+    }
+    for block in boots.chunks(2) {
+        assert_ne!(block[0].1[0].1 / 3, block[1].1[0].1 / 3, "each block boots each level once");
+    }
+}
+
+#[test]
+fn a_plot_that_ends_a_block_and_begins_the_next_is_booted_again() {
+    let boots = boots_of(
+        "experiment e {
+           lab { cpus 2 }
+           vary routing { a { irq * -> cpu 0 } b { irq * -> online } }
+           workload w { run \"true\" }
+           measure w.real
+           repeat 3
+         }",
+    );
+    assert_eq!(boots.len(), 3, "each block has a machine of its own: {boots:?}");
+}

@@ -537,8 +537,8 @@ fn a_decision_after_the_pilot_is_written_before_its_trials_run() {
     alone("a_decision_after_the_pilot_is_written_before_its_trials_run", || {
         let mut stage = Stage::new(vec![words("work", &["true"])]);
         let order = vec![
-            PlannedTrial { number: 1, block: 2, treatment: 0 },
-            PlannedTrial { number: 2, block: 3, treatment: 0 },
+            PlannedTrial { number: 1, block: 2, treatment: 0, boot: None },
+            PlannedTrial { number: 2, block: 3, treatment: 0, boot: None },
         ];
         stage.further = Some(Decision {
             at: "2026-01-01T00:00:00Z".to_owned(),

@@ -48,7 +48,7 @@ fn header(trials: u32) -> Header {
         template: None,
         template_text: None,
     };
-    let planned = |number| PlannedTrial { number, block: number / 2 + 1, treatment: number as usize % 2 };
+    let planned = |number| PlannedTrial { number, block: number / 2 + 1, treatment: number as usize % 2, boot: None };
     Header {
         format: FORMAT,
         tool_version: "0.1.0".to_owned(),
@@ -58,6 +58,7 @@ fn header(trials: u32) -> Header {
         order: (0..trials).map(planned).collect(),
         host: HostFacts::default(),
         published: Vec::new(),
+        boots: Vec::new(),
     }
 }
 
@@ -68,6 +69,7 @@ fn trial(number: u32, faults: Vec<Fault>) -> Trial {
         sequence: number,
         block: number / 2 + 1,
         treatment: number as usize % 2,
+        boot: None,
         started_at: "2026-01-01T00:00:01Z".to_owned(),
         duration_ns: 1_000_000_000,
         faults,
@@ -360,8 +362,12 @@ fn two_stage(pilot_trials: u32) -> Header {
 }
 
 fn decision(numbers: &[u32]) -> Decision {
-    let planned =
-        |number: &u32| PlannedTrial { number: *number, block: number / 2 + 1, treatment: *number as usize % 2 };
+    let planned = |number: &u32| PlannedTrial {
+        number: *number,
+        block: number / 2 + 1,
+        treatment: *number as usize % 2,
+        boot: None,
+    };
     Decision {
         at: "2026-01-01T00:00:30Z".to_owned(),
         treatment: Some(1),

@@ -77,6 +77,7 @@ pub(super) fn experiment(factors: &[(&str, &[&str])], order: &str, blocks: u32) 
             order: Vec::new(),
             host: HostFacts { cpu_mhz: Some(2000.0), ..HostFacts::default() },
             published: Vec::new(),
+            boots: Vec::new(),
         },
         trials: Vec::new(),
         resumed: Vec::new(),
@@ -152,7 +153,7 @@ impl Recording {
             _ => numbered(order::shuffled(protocol.seed, cells, protocol.blocks), cells),
         };
         for (number, (block, treatment)) in (0..).zip(planned) {
-            self.header.order.push(PlannedTrial { number, block, treatment });
+            self.header.order.push(PlannedTrial { number, block, treatment, boot: None });
             self.trials.push(trial(number, block, treatment, value(treatment, block, number)));
         }
         self
@@ -214,6 +215,7 @@ fn trial(number: u32, block: u32, treatment: usize, score: f64) -> Trial {
         sequence: number,
         block,
         treatment,
+        boot: None,
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         duration_ns: 2_000_000_000,
         faults: Vec::new(),

@@ -155,6 +155,7 @@ pub(super) fn trial(sequence: u32, block: u32, treatment: usize) -> Trial {
         sequence,
         block,
         treatment,
+        boot: None,
         started_at: "2025-03-01T10:00:00Z".to_owned(),
         duration_ns: 500_000_000,
         faults: Vec::new(),
@@ -197,7 +198,7 @@ pub(super) fn recording() -> Recording {
         for step in 0..4_u32 {
             let (number, treatment) = (block * 4 + step, ((block * 3 + step * 5) % 4) as usize);
             trials.push(trial(number, block, treatment));
-            order.push(PlannedTrial { number, block, treatment });
+            order.push(PlannedTrial { number, block, treatment, boot: None });
         }
     }
     Recording {
@@ -210,6 +211,7 @@ pub(super) fn recording() -> Recording {
             order,
             host: host("0-1"),
             published: Vec::new(),
+            boots: Vec::new(),
         },
         trials,
         resumed: Vec::new(),

@@ -156,8 +156,12 @@ impl Stage {
     }
 
     pub(super) fn order(&self) -> Vec<PlannedTrial> {
-        let planned =
-            |(number, block): (usize, &u32)| PlannedTrial { number: number as u32, block: *block, treatment: 0 };
+        let planned = |(number, block): (usize, &u32)| PlannedTrial {
+            number: number as u32,
+            block: *block,
+            treatment: 0,
+            boot: None,
+        };
         self.blocks.iter().enumerate().map(planned).collect()
     }
 
@@ -288,5 +292,6 @@ fn header(order: &[PlannedTrial]) -> Header {
         order: order.to_vec(),
         host: HostFacts::default(),
         published: Vec::new(),
+        boots: Vec::new(),
     }
 }
