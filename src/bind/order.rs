@@ -80,17 +80,24 @@ fn cells_in_order(experiment: &Experiment, blocks: u32) -> Vec<(u32, usize)> {
     }
 }
 
-/// The whole plot of each treatment: one per combination of levels of the hard-to-change factors.
+/// The whole plot of each treatment: one per combination of levels of the hard-to-change factors. A/A copies of a level
+/// that is hard to change are set up anew each, or they would not show how far apart two set-ups of the same level are.
 fn whole_plots(experiment: &Experiment) -> Vec<usize> {
-    let mut plots: Vec<Vec<usize>> = Vec::new();
+    let mut plots: Vec<(Vec<usize>, usize)> = Vec::new();
     let hard = |treatment: &Treatment| {
         let levels = treatment.levels.iter().zip(&experiment.factors);
         levels.filter(|(_, factor)| factor.hard_to_change).map(|(level, _)| *level).collect::<Vec<usize>>()
     };
+    let copied = |treatment: &Treatment| {
+        let hard = |(factor, level): &(usize, usize)| {
+            treatment.levels[*factor] == *level && experiment.factors[*factor].hard_to_change
+        };
+        experiment.controls.iter().any(hard)
+    };
     let plot = |treatment: &Treatment| {
-        let levels = hard(treatment);
-        plots.iter().position(|known| *known == levels).unwrap_or_else(|| {
-            plots.push(levels);
+        let name = (hard(treatment), if copied(treatment) { treatment.control } else { 0 });
+        plots.iter().position(|known| *known == name).unwrap_or_else(|| {
+            plots.push(name);
             plots.len() - 1
         })
     };

@@ -19,7 +19,7 @@ use super::recorded;
 use super::recorded_file;
 use super::scope::{Globals, Known, Scope};
 use super::settings::SETTINGS;
-use super::treatments::{self, Varied};
+use super::treatments::{self, Cells, Varied};
 use super::verdicts;
 
 /// The layouts of reports.
@@ -39,7 +39,7 @@ pub(super) fn experiment(
     let mut varied = treatments::factors(scope, &clauses);
     report_missing(scope, &clauses, &written.name);
 
-    let cells = treatments::cells(scope, &clauses, &varied);
+    let Cells { all: cells, controls } = treatments::cells(scope, &clauses, &varied);
     let lab = lab(scope, &clauses, &mut varied, written);
     let mut treatments = Vec::new();
     for cell in &cells {
@@ -97,6 +97,7 @@ pub(super) fn experiment(
         params,
         lab,
         factors,
+        controls,
         treatments,
         metrics,
         protocol,

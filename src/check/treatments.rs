@@ -75,15 +75,24 @@ pub(super) fn factors<'a>(scope: &mut Scope<'a>, clauses: &Clauses<'a>) -> Vec<V
     varied
 }
 
-/// Level indices of every treatment with the number of its control copy.
-pub(super) fn cells(scope: &mut Scope<'_>, clauses: &Clauses<'_>, varied: &[Varied<'_>]) -> Vec<(Vec<usize>, usize)> {
+/// The cells of a design.
+#[derive(Default)]
+pub(super) struct Cells {
+    /// Level indices of every treatment with the number of its control copy.
+    pub(super) all: Vec<(Vec<usize>, usize)>,
+    /// Factor and level of each `control`.
+    pub(super) controls: Vec<(usize, usize)>,
+}
+
+/// The cells in lexical order of levels.
+pub(super) fn cells(scope: &mut Scope<'_>, clauses: &Clauses<'_>, varied: &[Varied<'_>]) -> Cells {
     let factors: Vec<Factor> = varied.iter().map(|varied| varied.factor.clone()).collect();
-    let Some(last) = factors.last() else { return Vec::new() };
+    let Some(last) = factors.last() else { return Cells::default() };
     let count: u128 = factors.iter().map(|factor| factor.levels.len() as u128).product();
     if count > MOST_TREATMENTS as u128 {
         let meaning = Meaning::TooManyTreatments { count, limit: MOST_TREATMENTS };
         scope.fault(last.span.error(meaning));
-        return Vec::new();
+        return Cells::default();
     }
     let skips: Vec<Vec<(usize, usize, bool)>> =
         clauses.skips.iter().filter_map(|conditions| skip(scope, conditions, &factors)).collect();
@@ -105,7 +114,7 @@ pub(super) fn cells(scope: &mut Scope<'_>, clauses: &Clauses<'_>, varied: &[Vari
         let copies = copies.map(|(_, _, repeated)| *repeated).max().unwrap_or(1);
         all.extend((0..copies).map(|copy| (cell.clone(), copy)));
     }
-    all
+    Cells { all, controls: controls.iter().map(|(factor, level, _)| (*factor, *level)).collect() }
 }
 
 /// The conditions of one `skip when` as factor, level, and whether they must be equal.

@@ -26,6 +26,8 @@ pub struct Experiment {
     pub lab: Option<Lab>,
     /// Factors in file order.
     pub factors: Vec<Factor>,
+    /// `control` clauses: factor index and level index whose treatments have A/A copies.
+    pub controls: Vec<(usize, usize)>,
     /// Treatments: the cells of the design in lexical order of levels, skipped ones left out, control copies
     /// directly behind the cell they copy.
     pub treatments: Vec<Treatment>,

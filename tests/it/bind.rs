@@ -128,3 +128,19 @@ fn a_plot_that_ends_a_block_and_begins_the_next_is_booted_again() {
     );
     assert_eq!(boots.len(), 3, "each block has a machine of its own: {boots:?}");
 }
+
+#[test]
+fn copies_of_a_level_that_needs_a_boot_are_booted_each() {
+    let boots = boots_of(
+        "experiment e {
+           vary boot { plain { } noapic { boot \"noapic\" } }
+           vary work in 1, 2
+           control boot.plain repeated 3
+           workload w { run \"sleep ${work}\" }
+           measure w.real
+           repeat 2
+         }",
+    );
+    assert_eq!(boots.len(), 8, "plain three times and noapic once in each block: {boots:?}");
+    assert!(boots.iter().all(|(_, trials)| trials.len() == 4), "a warm-up and a trial of each: {boots:?}");
+}
