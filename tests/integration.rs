@@ -14,6 +14,8 @@ mod docs;
 mod host;
 #[path = "it/live.rs"]
 mod live;
+#[path = "it/loads.rs"]
+mod loads;
 #[path = "it/probe.rs"]
 mod probe;
 #[path = "it/recorded.rs"]

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
 
 /// Built-in workloads this version executes.
-const BUILTINS: [&str; 2] = ["ipc", "primes"];
+const BUILTINS: [&str; 4] = ["ipc", "net_stream", "net_transact", "primes"];
 
 /// Everything of the experiment that cannot be executed yet, each place once.
 pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {

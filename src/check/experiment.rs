@@ -21,6 +21,7 @@ use super::scope::{Globals, Known, Scope};
 use super::settings::SETTINGS;
 use super::treatments::{self, Cells, Varied};
 use super::verdicts;
+use super::workloads::LINKED;
 
 /// The layouts of reports.
 pub const LAYOUTS: &[&str] = &["default", "low_high_average"];
@@ -41,6 +42,9 @@ pub(super) fn experiment(
 
     let Cells { all: cells, controls } = treatments::cells(scope, &clauses, &varied);
     let lab = lab(scope, &clauses, &mut varied, written);
+    if lab.as_ref().is_some_and(|lab| lab.options.iter().any(|(option, _)| option == "link")) {
+        scope.far_end = LINKED;
+    }
     let mut treatments = Vec::new();
     for cell in &cells {
         let names = varied.iter().zip(&cell.0).map(|(varied, level)| varied.factor.levels[*level].clone());

@@ -44,6 +44,8 @@ pub(super) struct Scope<'a> {
     pub(super) processes: BTreeSet<&'a str>,
     /// Level by factor of the treatment looked at; empty outside of treatments.
     pub(super) cell: BTreeMap<&'a str, String>,
+    /// Where built-in workloads send to when nothing is said.
+    pub(super) far_end: &'static str,
     /// Names of parameters, factors and sets that something referred to.
     pub(super) used: BTreeSet<String>,
     /// Sets and policies being resolved, to find circles.
@@ -61,6 +63,7 @@ impl<'a> Scope<'a> {
             factors: BTreeSet::new(),
             processes: BTreeSet::new(),
             cell: BTreeMap::new(),
+            far_end: "localhost",
             used: BTreeSet::new(),
             open: Vec::new(),
             faults: Vec::new(),

@@ -5,7 +5,7 @@ use crate::diagnostic::{Meaning, Thing};
 use crate::syntax::ast::{KeyValue, Name, Value};
 
 use super::metrics::{KnownMetric, higher, lower, neutral};
-use super::scope::Scope;
+use super::scope::{Known, Scope};
 use super::units::{self, Bounds, Quantity};
 
 /// A built-in workload.
@@ -25,7 +25,7 @@ pub struct Builtin {
 pub enum Remote {
     /// It stays on this host.
     No,
-    /// It takes `to HOST`; `lab.host` where none is written.
+    /// It takes `to HOST`. Where none is written: `lab.host` in a lab with `link`, else `localhost`.
     Yes,
 }
 
@@ -53,6 +53,9 @@ pub enum Domain {
 /// Kinds of `builtin ipc`.
 pub const IPC_KINDS: &[&str] = &["signal", "message_queue", "pipe", "semaphore", "yield", "spinlock"];
 
+/// The far end of a lab's linked adapters.
+pub(super) const LINKED: &str = "lab.host";
+
 const HOUR_MS: f64 = 3.6e6;
 const TEBIBYTE: f64 = 1_099_511_627_776.0;
 
@@ -62,6 +65,11 @@ const fn duration(default: &'static str) -> Parameter {
 
 const fn size(name: &'static str, default: &'static str) -> Parameter {
     Parameter { name, domain: Domain::Number(Quantity::Size, 1.0, TEBIBYTE), default: Some(default) }
+}
+
+/// Bytes of one message: from a head of 8 bytes to what still fits many times into memory.
+const fn message(default: &'static str) -> Parameter {
+    Parameter { name: "size", domain: Domain::Number(Quantity::Size, 8.0, 16_777_216.0), default: Some(default) }
 }
 
 const fn count(name: &'static str, high: f64, default: &'static str) -> Parameter {
@@ -90,7 +98,12 @@ pub const BUILTINS: &[Builtin] = &[
     },
     Builtin {
         name: "net_stream",
-        parameters: &[count("streams", 1024.0, "1"), size("size", "64KiB"), duration("5s")],
+        parameters: &[
+            count("streams", 1024.0, "1"),
+            message("64KiB"),
+            Parameter { name: "direction", domain: Domain::Word(&["send", "receive"]), default: Some("send") },
+            duration("5s"),
+        ],
         metrics: &[higher("throughput", "Mbit/s")],
         remote: Remote::Yes,
     },
@@ -99,10 +112,16 @@ pub const BUILTINS: &[Builtin] = &[
         parameters: &[
             count("clients", 4096.0, "1"),
             Parameter { name: "receive", domain: Domain::Number(Quantity::Percent, 0.0, 100.0), default: Some("50%") },
-            size("size", "1KiB"),
+            message("1KiB"),
             duration("5s"),
         ],
-        metrics: &[higher("throughput", "Mbit/s"), higher("transactions", "1/s"), lower("latency_p99", "us")],
+        metrics: &[
+            higher("throughput", "Mbit/s"),
+            higher("transactions", "1/s"),
+            lower("latency_p50", "us"),
+            lower("latency_p99", "us"),
+            lower("latency_max", "us"),
+        ],
         remote: Remote::Yes,
     },
     Builtin {
@@ -171,7 +190,7 @@ pub(super) fn command(
     }
     match (builtin.remote, to) {
         (Remote::Yes, to) => {
-            let host = to.map_or(Some("lab.host".to_owned()), |to| scope.value(to));
+            let host = to.map_or(Some(scope.far_end.to_owned()), |to| far_end(scope, to));
             complete &= host.is_some();
             filled.extend(host.map(|host| ("to".to_owned(), host)));
         }
@@ -184,6 +203,22 @@ pub(super) fn command(
         (Remote::No, None) => {}
     }
     complete.then(|| Command::Builtin { name: builtin.name.to_owned(), arguments: filled })
+}
+
+/// What `to` names.
+fn far_end(scope: &mut Scope<'_>, to: &Value) -> Option<String> {
+    let host = scope.value(to)?;
+    if host.trim().is_empty() {
+        scope.fault(to.span().error(Meaning::EmptyText { what: "the host" }));
+        return None;
+    }
+    if host == LINKED && scope.known == Known::All && scope.far_end != LINKED {
+        let help = "say `link` in the experiment's lab, or name the far end, such as `to localhost`".to_owned();
+        let (option, owner) = (format!("to {LINKED}"), "an experiment whose adapters nothing links".to_owned());
+        scope.fault(to.span().error(Meaning::OptionNotFor { option, owner, help }));
+        return None;
+    }
+    Some(host)
 }
 
 fn example(builtin: &Builtin, parameter: &Parameter) -> String {

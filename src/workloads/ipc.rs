@@ -31,14 +31,12 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::Mode;
 use serde_json::{Value, json};
 
+use super::arguments::{bad, time};
 use super::{WorkloadError, affinity};
 use crate::cpu_set::CpuSet;
 
 /// How long the parties may take to end once they are told to; a party that hangs is left behind.
 const FAREWELL: Duration = Duration::from_millis(500);
-
-/// Longest run.
-const MAX_SECONDS: f64 = 86_400.0;
 
 /// How the token is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +55,7 @@ pub(super) fn run(arguments: &[(String, String)]) -> Result<Value, WorkloadError
     for (key, value) in arguments {
         match key.as_str() {
             "kind" => kind = Some(read_kind(value)?),
-            "for" => limit = Some(read_time(value)?),
+            "for" => limit = Some(time(value).map_err(|expected| bad("for", value, expected))?),
             _ => return Err(WorkloadError::UnknownArgument { workload: "ipc", argument: key.clone() }),
         }
     }
@@ -80,27 +78,6 @@ fn read_kind(text: &str) -> Result<Kind, WorkloadError> {
             expected: "signal, message_queue, pipe, semaphore, yield or spinlock",
         }),
     }
-}
-
-fn read_time(text: &str) -> Result<Duration, WorkloadError> {
-    let unit_at = text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (digits, unit) = text.split_at(unit_at);
-    let scale = match unit {
-        "us" => Some(1e-6),
-        "ms" => Some(1e-3),
-        "s" => Some(1.0),
-        "min" => Some(60.0),
-        "h" => Some(3600.0),
-        _ => None,
-    };
-    let number = digits.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite());
-    let seconds = scale.zip(number).map(|(scale, number)| scale * number);
-    let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= MAX_SECONDS);
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| WorkloadError::BadArgument {
-        argument: "for",
-        value: text.to_owned(),
-        expected: "a time up to a day, such as `2s` or `500ms`",
-    })
 }
 
 /// What both parties and the main thread see. Each on a cache line of its own, so that counting and looking at the stop
@@ -368,7 +345,7 @@ fn message_queues() -> Result<(Queue, Queue), WorkloadError> {
         })?;
         // The queue lives as long as its descriptor: nothing stays behind, however the process ends.
         mq_unlink(name.as_str()).map_err(|error| kernel("unlinking a message queue")(error.into()))?;
-        Ok(Arc::new(queue))
+        Ok::<_, WorkloadError>(Arc::new(queue))
     };
     let (ping, pong) = (open("ping")?, open("pong")?);
     let first = Queue { inbox: Arc::clone(&ping), outbox: Arc::clone(&pong) };
@@ -471,16 +448,6 @@ impl End for Yield {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(read_time("2s").unwrap(), Duration::from_secs(2));
-        assert_eq!(read_time("1_500ms").unwrap(), Duration::from_millis(1500));
-        assert_eq!(read_time("0.5min").unwrap(), Duration::from_secs(30));
-        for text in ["2", "s", "-1s", "0s", "1e400s", "2 s", "3days", "NaNs", "infs"] {
-            assert!(read_time(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn each_kind_passes_the_token_and_ends_in_time() {

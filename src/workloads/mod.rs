@@ -6,7 +6,10 @@
 use std::io;
 
 pub mod affinity;
+mod arguments;
 pub mod ipc;
+mod latency;
+pub mod net;
 pub mod parse;
 pub mod primes;
 
@@ -22,6 +25,9 @@ pub enum WorkloadError {
     /// A required argument was not given.
     #[error("`{workload}` needs `{argument}=…`")]
     MissingArgument { workload: &'static str, argument: &'static str },
+    /// The network, or what is behind it.
+    #[error(transparent)]
+    Net(#[from] net::NetError),
     /// Not `key=value`.
     #[error("`{0}` is not `key=value`")]
     NotAnArgument(String),
@@ -29,7 +35,7 @@ pub enum WorkloadError {
     #[error("`{workload}` has no argument `{argument}`")]
     UnknownArgument { workload: &'static str, argument: String },
     /// A name that is none.
-    #[error("there is no built-in workload `{0}`; there are ipc and primes")]
+    #[error("there is no built-in workload `{0}`; there are ipc, net_stream, net_transact, primes and serve")]
     UnknownWorkload(String),
 }
 
@@ -38,7 +44,10 @@ pub enum WorkloadError {
 pub fn run(name: &str, arguments: &[String]) -> i32 {
     let result = split(arguments).and_then(|arguments| match name {
         "ipc" => ipc::run(&arguments),
+        "net_stream" => net::stream::run(&arguments),
+        "net_transact" => net::transact::run(&arguments),
         "primes" => primes::run(&arguments),
+        "serve" => net::serve(&arguments),
         _ => Err(WorkloadError::UnknownWorkload(name.to_owned())),
     });
     match result {

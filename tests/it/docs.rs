@@ -59,7 +59,7 @@ fn check_block(place: &str, text: &str) {
 
 #[test]
 fn every_block_of_the_documents_is_right() {
-    for name in ["README.md", "docs/language.md"] {
+    for name in ["README.md", "docs/language.md", "docs/workloads.md"] {
         let text = std::fs::read_to_string(root().join(name)).expect("the document can be read");
         let blocks = blocks(&text);
         assert!(!blocks.is_empty(), "{name} shows no experiment");

@@ -1,0 +1,136 @@
+//! `builtin net_stream`, `builtin net_transact`, and `irqlab workload serve`, the far end of both. Opens sockets and
+//! nothing else; settings of the network are none of its business.
+//!
+//! The far end is threads of the same process where it is on this host (another network namespace, or loopback): it
+//! cannot outlive the workload, and its CPU time and CPUs are the workload's. Elsewhere somebody starts
+//! `irqlab workload serve`. Both speak the protocol of `wire`.
+//!
+//! Each connection has a thread at each end that sleeps in the kernel until there is something for it, as a process
+//! per client of a file server does: nobody spins, and a message costs the wake-up it costs there.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+mod far;
+mod flow;
+mod serve;
+pub(super) mod stream;
+pub(super) mod transact;
+mod wire;
+
+pub(super) use serve::run as serve;
+
+/// How long the far end may say nothing before it counts as gone.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Runs before the measured time: connections grow their windows, caches and branch predictors fill.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Largest message, bytes.
+const MAX_MESSAGE: u64 = 16 << 20;
+
+/// What `size=` may be.
+const MESSAGE: &str = "a size from `8B` to `16MiB`";
+
+/// Enough for threads that only read and write.
+const STACK: usize = 256 << 10;
+
+/// Why bytes do not flow.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The socket could not be connected.
+    #[error(
+        "nobody answers at {address}: {source}; is `irqlab workload serve listen={address}` running there, and does a \
+         firewall let it through?"
+    )]
+    Connect { address: SocketAddr, source: io::Error },
+    /// The far end closed the connection, or its kernel did.
+    #[error("the far end {address} went away before the time was up: {source}")]
+    Gone { address: SocketAddr, source: io::Error },
+    /// Cannot listen.
+    #[error("cannot listen at {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    /// The namespace is not there or may not be entered.
+    #[error("cannot enter the network namespace `{name}`: {source}{}", advice(name))]
+    Namespace { name: String, source: io::Error },
+    /// The name says nothing to the resolver.
+    #[error("there is no host `{host}`: {source}")]
+    NoHost { host: String, source: io::Error },
+    /// Two namespaces without a wire between them.
+    #[error(
+        "no address of the network namespace `{name}` is in the subnet of an address of this one; give both ends of \
+         the wire an address of one subnet, and bring both up"
+    )]
+    NoSharedSubnet { name: String },
+    /// Something else than irqlab, or than this version of it.
+    #[error("what listens at {address} is not `irqlab workload serve` of this version")]
+    NotOurs { address: SocketAddr },
+    /// Nothing was received in the measured time: too short to measure, or stalled.
+    #[error("nothing arrived in the {seconds:.3} s that were measured: a longer `for=`, or a far end that hangs")]
+    Nothing { seconds: f64 },
+    /// The far end is connected and does not answer.
+    #[error("the far end {address} was silent for {} s", SILENCE.as_secs())]
+    Silent { address: SocketAddr },
+    /// No thread for a connection.
+    #[error("cannot start thread {number}: {source}")]
+    Thread { number: usize, source: io::Error },
+}
+
+fn advice(name: &str) -> &'static str {
+    if name == far::LAB_NAMESPACE { " (`to lab.host` needs a lab with `link`)" } else { "" }
+}
+
+impl NetError {
+    /// What an error on the connection to `address` means.
+    fn of(address: SocketAddr) -> impl Fn(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => NetError::Silent { address },
+            _ => NetError::Gone { address, source },
+        }
+    }
+}
+
+/// How far a run is: 0 before the measured time. The threads look at it after each message.
+#[derive(Debug, Default)]
+struct Phase(AtomicU8);
+
+impl Phase {
+    const MEASURED: u8 = 1;
+    const OVER: u8 = 2;
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, phase: u8) {
+        self.0.store(phase, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps for `time`, or until a thread has failed.
+fn sleep_unless_failed<T>(said: &Receiver<Result<T, NetError>>, time: Duration) -> Result<(), NetError> {
+    match said.recv_timeout(time) {
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(_)) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
+    }
+}
+
+/// Starts a thread with a small stack that is left alone.
+fn start_thread(number: usize, work: impl FnOnce() + Send + 'static) -> Result<(), NetError> {
+    let builder = thread::Builder::new().stack_size(STACK);
+    builder.spawn(work).map(drop).map_err(|source| NetError::Thread { number, source })
+}
+
+fn peer(stream: &TcpStream) -> SocketAddr {
+    stream.peer_addr().unwrap_or(SocketAddr::new(IpAddr::from([0; 4]), 0))
+}
+
+/// A message size.
+fn message(text: &str) -> Result<usize, &'static str> {
+    let size = super::arguments::bytes(text).map_err(|_| MESSAGE)?;
+    if (wire::REQUEST as u64..=MAX_MESSAGE).contains(&size) { Ok(size as usize) } else { Err(MESSAGE) }
+}

@@ -1,0 +1,264 @@
+//! `builtin net_transact`: clients that each send a request, sleep until the reply is there, and send the next.
+//!
+//! A transaction reads (a request of 8 bytes, a reply of `size`) or writes (a request of `size`, a reply of 8 bytes),
+//! as a file server's clients do. [`Mix`] picks which, so that `receive` of all bytes come in.
+//!
+//! A transaction counts when its reply is complete, so all its bytes have been received by then. Rates count those that
+//! end in the measured time, latencies those that begin in it: the last ones are waited for, however long they
+//! take.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::far::Far;
+use super::wire::{Greeting, Kind, REQUEST, Request};
+use super::{NetError, Phase, SILENCE, WARM_UP, message, peer, sleep_unless_failed, start_thread};
+use crate::workloads::WorkloadError;
+use crate::workloads::arguments::{Arguments, count, share, time};
+use crate::workloads::latency::Latency;
+
+/// What is asked for.
+#[derive(Debug)]
+struct Plan {
+    clients: usize,
+    receive: f64,
+    size: usize,
+    time: Duration,
+}
+
+/// Runs it: `clients`, `receive`, `size`, `for`, `to`.
+pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, WorkloadError> {
+    let mut arguments = Arguments::new("net_transact", given);
+    let plan = Plan {
+        clients: arguments.read("clients", "1", count)?,
+        receive: arguments.read("receive", "50%", share)?,
+        size: arguments.read("size", "1KiB", message)?,
+        time: arguments.read("for", "5s", time)?,
+    };
+    let to = arguments.text("to").unwrap_or("localhost");
+    arguments.end()?;
+    let far = Far::reach(to)?;
+    let (tally, seconds) = play(&plan, &far)?;
+    let transactions = tally.reads + tally.writes;
+    if transactions == 0 || tally.latency.len() == 0 {
+        return Err(NetError::Nothing { seconds }.into());
+    }
+    let (received, sent) = tally.bytes(plan.size as u64);
+    Ok(json!({
+        "throughput": (received + sent) as f64 * 8.0 / 1e6 / seconds,
+        "transactions": transactions as f64 / seconds,
+        "latency_p50": tally.latency.quantile_us(0.5),
+        "latency_p99": tally.latency.quantile_us(0.99),
+        "latency_max": tally.latency.longest_us(),
+        "reads": tally.reads,
+        "writes": tally.writes,
+        "received_bytes": received,
+        "sent_bytes": sent,
+        "seconds": seconds,
+        "to": to,
+        "addresses": far.addresses(),
+    }))
+}
+
+/// What clients have done.
+#[derive(Debug, Default)]
+struct Tally {
+    reads: u64,
+    writes: u64,
+    latency: Latency,
+}
+
+impl Tally {
+    /// Bytes received and sent in transactions of that message size.
+    fn bytes(&self, size: u64) -> (u64, u64) {
+        let head = REQUEST as u64;
+        (self.reads * size + self.writes * head, self.reads * head + self.writes * size)
+    }
+}
+
+fn play(plan: &Plan, far: &Far) -> Result<(Tally, f64), NetError> {
+    let greeting = Greeting { kind: Kind::Transact, session: 0, size: plan.size };
+    let streams: Result<Vec<TcpStream>, _> = (0..plan.clients).map(|number| far.connect(number, greeting)).collect();
+    let (phase, start) = (Arc::new(Phase::default()), Arc::new(Barrier::new(plan.clients + 1)));
+    let messages = Arc::new(Messages::new(plan.size));
+    let (sender, said) = mpsc::channel();
+    for (number, stream) in streams?.into_iter().enumerate() {
+        let client = Client {
+            stream,
+            messages: Arc::clone(&messages),
+            mix: Mix { share: plan.receive, size: plan.size as f64, received: 0.0, all: 0.0 },
+            phase: Arc::clone(&phase),
+        };
+        let (start, sender): (_, Sender<Result<Tally, NetError>>) = (Arc::clone(&start), sender.clone());
+        start_thread(number, move || {
+            start.wait();
+            // Nobody listens any more when another client has failed.
+            let _ = sender.send(client.play());
+        })?;
+    }
+    drop(sender);
+    start.wait();
+    sleep_unless_failed(&said, WARM_UP)?;
+    let began = Instant::now();
+    phase.set(Phase::MEASURED);
+    sleep_unless_failed(&said, plan.time)?;
+    phase.set(Phase::OVER);
+    let seconds = began.elapsed().as_secs_f64();
+    gather(&said, plan.clients).map(|tally| (tally, seconds))
+}
+
+/// Waits for all clients, each of which gives up when the far end is silent.
+fn gather(said: &Receiver<Result<Tally, NetError>>, clients: usize) -> Result<Tally, NetError> {
+    let mut all = Tally::default();
+    let deadline = Instant::now() + 2 * SILENCE;
+    for number in 0..clients {
+        let tally = match said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(tally) => tally?,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return Err(NetError::Thread { number, source: io::Error::other("it did not end") });
+            }
+        };
+        all.reads += tally.reads;
+        all.writes += tally.writes;
+        all.latency.merge(&tally.latency);
+    }
+    Ok(all)
+}
+
+/// The two requests there are, made once.
+#[derive(Debug)]
+struct Messages {
+    size: usize,
+    read: [u8; REQUEST],
+    write: Vec<u8>,
+}
+
+impl Messages {
+    fn new(size: usize) -> Self {
+        let more = (size - REQUEST) as u32;
+        let mut write = vec![0; size];
+        write[..REQUEST].copy_from_slice(&Request { reply: REQUEST as u32, more }.to_bytes());
+        Messages { size, read: Request { reply: size as u32, more: 0 }.to_bytes(), write }
+    }
+}
+
+/// One client's thread.
+struct Client {
+    stream: TcpStream,
+    messages: Arc<Messages>,
+    mix: Mix,
+    phase: Arc<Phase>,
+}
+
+impl Client {
+    fn play(mut self) -> Result<Tally, NetError> {
+        let mut tally = Tally::default();
+        let mut inbox = vec![0; self.messages.size.min(64 << 10)];
+        let address = peer(&self.stream);
+        loop {
+            let begun_in = self.phase.get();
+            if begun_in == Phase::OVER {
+                return Ok(tally);
+            }
+            let exchange = self.mix.next();
+            let began = Instant::now();
+            self.exchange(exchange, &mut inbox).map_err(NetError::of(address))?;
+            let took = began.elapsed();
+            if begun_in == Phase::MEASURED {
+                tally.latency.record(took);
+            }
+            if self.phase.get() == Phase::MEASURED {
+                match exchange {
+                    Exchange::Read => tally.reads += 1,
+                    Exchange::Write => tally.writes += 1,
+                }
+            }
+        }
+    }
+
+    fn exchange(&mut self, exchange: Exchange, inbox: &mut [u8]) -> io::Result<()> {
+        let (request, mut missing) = match exchange {
+            Exchange::Read => (&self.messages.read[..], self.messages.size),
+            Exchange::Write => (&self.messages.write[..], REQUEST),
+        };
+        self.stream.write_all(request)?;
+        while missing > 0 {
+            let room = missing.min(inbox.len());
+            match self.stream.read(&mut inbox[..room]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => missing -= length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which way the long message of a transaction goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exchange {
+    Read,
+    Write,
+}
+
+/// Picks what a client does next. Bytes received stay within one message of `share` of all bytes, as far as the 8 bytes
+/// of the other direction let them: 100 % are read only, of which one request of 8 bytes per message is sent.
+#[derive(Debug)]
+struct Mix {
+    share: f64,
+    size: f64,
+    received: f64,
+    all: f64,
+}
+
+impl Mix {
+    fn next(&mut self) -> Exchange {
+        let head = REQUEST as f64;
+        self.all += self.size + head;
+        let wanted = self.share * self.all;
+        let off = |received: f64| (self.received + received - wanted).abs();
+        let (exchange, received) =
+            if off(self.size) <= off(head) { (Exchange::Read, self.size) } else { (Exchange::Write, head) };
+        self.received += received;
+        exchange
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mix_stays_within_one_message() {
+        for size in [64.0, 1024.0, 65_536.0] {
+            for share in [0.25, 0.5, 0.6, 0.66, 0.75] {
+                let mut mix = Mix { share, size, received: 0.0, all: 0.0 };
+                for number in 0..10_000 {
+                    mix.next();
+                    let off = (mix.received - share * mix.all).abs();
+                    assert!(off <= size, "{share} of {size}, transaction {number}: {off} bytes off");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_at_a_hundred_percent_and_nothing_read_at_none() {
+        for (share, only) in [(1.0, Exchange::Read), (0.0, Exchange::Write)] {
+            let mut mix = Mix { share, size: 1024.0, received: 0.0, all: 0.0 };
+            assert!((0..1_000).all(|_| mix.next() == only), "{share}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_transactions_times_sizes() {
+        let tally = Tally { reads: 3, writes: 2, latency: Latency::default() };
+        assert_eq!(tally.bytes(1000), (3 * 1000 + 2 * 8, 3 * 8 + 2 * 1000));
+    }
+}
