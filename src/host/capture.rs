@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::command_line::without_identity;
 use super::files::{Files, MODES_FILE, SystemError};
-use super::tasks::read_writer_pids;
+use super::machine::parameter_files;
+use super::tasks::{read_irq_threads, read_writer_pids};
 
 /// What was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,6 +48,7 @@ const FILES: &[&str] = &[
     "/proc/sys/kernel/timer_migration",
     "/proc/sys/kernel/version",
     "/proc/sys/kernel/watchdog",
+    "/proc/sys/kernel/watchdog_thresh",
     "/proc/sys/vm/stat_interval",
     "/run/systemd/container",
     "/sys/class/dmi/id/product_name",
@@ -81,6 +83,9 @@ const FILES: &[&str] = &[
     "/sys/kernel/irq/*/hwirq",
 ];
 
+/// What counts events; only whether the CPUs do is copied.
+const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
+
 /// Symlinks, and files below what they lead to.
 const LINKS: &[(&str, &[&str])] = &[
     ("/sys/block/*", &["device"]),
@@ -104,6 +109,21 @@ pub fn capture(files: &dyn Files, folder: &Path) -> Result<Captured, SystemError
     }
     for pid in read_writer_pids(files) {
         copy.file(&format!("/proc/{pid}/comm"))?;
+    }
+    let command_line = files.read_text("/proc/cmdline").unwrap_or_default();
+    for path in parameter_files(&without_identity(&command_line, None)).into_values().filter(|path| files.exists(path))
+    {
+        copy.file(&path)?;
+    }
+    for (pid, _) in read_irq_threads(files) {
+        copy.file(&format!("/proc/{pid}/comm"))?;
+        copy.file(&format!("/proc/{pid}/stat"))?;
+    }
+    if files.exists(EVENT_SOURCES) {
+        copy.write(&format!("{EVENT_SOURCES}/present"), b"")?;
+        for device in files.list(EVENT_SOURCES)?.iter().filter(|device| device.starts_with("cpu")) {
+            copy.write(&format!("{EVENT_SOURCES}/{device}"), b"")?;
+        }
     }
     for path in ["/.dockerenv", "/run/.containerenv"].into_iter().filter(|path| files.exists(path)) {
         copy.write(path, b"")?;

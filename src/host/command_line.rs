@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// What stands for a dropped value.
-const DROPPED: &str = "…";
+pub(super) const DROPPED: &str = "…";
 
 /// Options whose value names a disk, a host, an address, an account or a program of that host alone, wherever it
 /// occurs.
@@ -55,9 +55,7 @@ static NAMING_VALUE: LazyLock<Regex> = LazyLock::new(|| {
 /// Drops identifying values (`root=…`), words that hold the host's name, and everything behind ` -- `, which goes to
 /// init. Applying it twice changes nothing.
 pub(super) fn without_identity(text: &str, host_name: Option<&str>) -> String {
-    let words = words(text);
-    let words = words.into_iter().take_while(|word| *word != "--");
-    let words: Vec<String> = words.map(|word| without_identity_of(word, host_name)).collect();
+    let words: Vec<String> = options(text).into_iter().map(|word| without_identity_of(word, host_name)).collect();
     words.join(" ")
 }
 
@@ -71,6 +69,22 @@ fn without_identity_of(word: &str, host_name: Option<&str>) -> String {
         return word.to_owned();
     }
     if name.is_empty() { DROPPED.to_owned() } else { format!("{name}={DROPPED}") }
+}
+
+/// The options on a command line, in their order: what stands behind ` -- ` goes to init and is none.
+pub(super) fn options(text: &str) -> Vec<&str> {
+    words(text).into_iter().take_while(|word| *word != "--").collect()
+}
+
+/// The name of an option as the kernel compares it: `-` and `_` are the same letter (`parameq`, kernel/params.c).
+pub(super) fn name(option: &str) -> String {
+    option.split('=').next().unwrap_or_default().replace('-', "_")
+}
+
+/// An option's name and value without quotes, comparable with another one's.
+pub(super) fn comparable(option: &str) -> String {
+    let value = option.split_once('=').map(|(_, value)| format!("={value}")).unwrap_or_default();
+    format!("{}{value}", name(option)).replace('"', "")
 }
 
 /// Words, with blanks inside double quotes kept (`next_arg`, lib/cmdline.c).

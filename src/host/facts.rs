@@ -18,13 +18,15 @@ pub fn read_facts(files: &dyn Files) -> HostFacts {
     let devices = devices::read(&reader, &mut irqs);
     let host_name = reader.text("/proc/sys/kernel/hostname");
     let command_line = reader.text("/proc/cmdline");
+    let command_line = command_line.map(|line| command_line::without_identity(&line, host_name.as_deref()));
     let systemd = reader.text("/proc/1/comm").is_some_and(|comm| comm == "systemd");
     let own_architecture = files.is_live().then(|| std::env::consts::ARCH.to_owned());
     HostFacts {
         architecture: reader.text("/proc/sys/kernel/arch").or(own_architecture),
         kernel_release: reader.text("/proc/sys/kernel/osrelease"),
         kernel_version: reader.text("/proc/sys/kernel/version"),
-        command_line: command_line.map(|line| command_line::without_identity(&line, host_name.as_deref())),
+        module_parameters: machine::module_parameters(&reader, command_line.as_deref().unwrap_or_default()),
+        command_line,
         governors: topology::governors(&reader, &topology.online),
         turbo: topology::turbo(&reader),
         topology,
@@ -42,6 +44,9 @@ pub fn read_facts(files: &dyn Files) -> HostFacts {
         systemd: systemd || files.exists("/run/systemd/system"),
         irq_writable: mounts::irq_writable(&mounts),
         nmi_watchdog: reader.number::<u8>("/proc/sys/kernel/nmi_watchdog").map(|enabled| enabled != 0),
+        nmi_growth: None,
+        performance_counters: machine::performance_counters(&reader),
+        threaded_irqs: tasks::read_threaded_irqs(files),
         unreadable: reader.into_unreadable(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use procfs::FromBufRead;
 
+use super::command_line;
 use super::reader::Reader;
 
 /// What `/proc/cpuinfo` says of the CPUs.
@@ -53,6 +54,43 @@ pub(super) fn mitigations(reader: &Reader) -> BTreeMap<String, String> {
     let folder = "/sys/devices/system/cpu/vulnerabilities";
     let names = reader.list(folder).into_iter();
     names.filter_map(|name| Some((name.clone(), reader.text(&format!("{folder}/{name}"))?))).collect()
+}
+
+/// Parameters that are read whether the command line names them or not.
+const PARAMETERS: &[&str] = &["intel_idle.max_cstate", "processor.max_cstate"];
+
+/// Parameters of modules, by `module.parameter`; absent where the module is not there. `command_line` is without
+/// identity: a value dropped there is not read here.
+pub(super) fn module_parameters(reader: &Reader, command_line: &str) -> BTreeMap<String, String> {
+    let read = |(name, path): (String, String)| Some((name, reader.text(&path)?));
+    let values = parameter_files(command_line).into_iter().filter_map(read);
+    values.filter(|(_, value)| value.len() <= MAX_PARAMETER_BYTES && !value.contains('\n')).collect()
+}
+
+/// `module.parameter` and its file.
+pub(super) fn parameter_files(command_line: &str) -> BTreeMap<String, String> {
+    let options = command_line::options(command_line).into_iter();
+    let named = options.filter(|option| option.contains('=') && !option.contains(command_line::DROPPED));
+    let names = PARAMETERS.iter().copied().chain(named).map(command_line::name);
+    let file = |name: String| {
+        let (module, parameter) = name.split_once('.').filter(|parts| is_plain(parts.0) && is_plain(parts.1))?;
+        let path = format!("/sys/module/{module}/parameters/{parameter}");
+        Some((name, path))
+    };
+    names.filter_map(file).collect()
+}
+
+/// A parameter of several lines or of a list of devices says nothing that can be compared.
+const MAX_PARAMETER_BYTES: usize = 64;
+
+fn is_plain(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether the CPUs have performance counters.
+pub(super) fn performance_counters(reader: &Reader) -> Option<bool> {
+    let devices = "/sys/bus/event_source/devices";
+    reader.files.exists(devices).then(|| reader.list(devices).iter().any(|device| device.starts_with("cpu")))
 }
 
 /// Words in the DMI vendor and product names, and the hypervisor they stand for.

@@ -1,6 +1,7 @@
 //! Facts about a host. Text parsers take bytes and know no files; everything is read through [`files::Files`], so a
 //! folder of captured files is a host. Nothing here writes to a host.
 
+pub mod boot_options;
 pub mod capture;
 mod command_line;
 pub mod counters;

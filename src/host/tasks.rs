@@ -1,7 +1,7 @@
 //! Tasks of a host, what they are and where they may run. Processes and threads vanish while they are read.
 
 use super::files::Files;
-use crate::cpu_set::CpuSet;
+use crate::cpu_set::{CpuSet, Irq};
 
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +81,26 @@ pub(super) fn read_writer_pids(files: &dyn Files) -> Vec<u32> {
         !ended && WRITERS.contains(&&*comm)
     };
     numbers(files, "/proc").into_iter().filter(is_writer).collect()
+}
+
+/// Interrupts with a kernel thread of their own (`irq/9-acpi`, `irq/9-s-acpi`), ascending.
+pub(super) fn read_threaded_irqs(files: &dyn Files) -> Vec<Irq> {
+    let mut irqs: Vec<Irq> = read_irq_threads(files).into_iter().map(|(_, irq)| irq).collect();
+    irqs.sort_unstable();
+    irqs.dedup();
+    irqs
+}
+
+/// Kernel threads of interrupts: process number and interrupt (`setup_irq_thread`, kernel/irq/manage.c).
+pub(super) fn read_irq_threads(files: &dyn Files) -> Vec<(u32, Irq)> {
+    let irq_thread = |pid: u32| {
+        let comm = files.read_text(&format!("/proc/{pid}/comm")).ok()?;
+        let (number, _) = comm.strip_prefix("irq/")?.split_once('-')?;
+        let irq = Irq(number.parse().ok()?);
+        let task = parse_stat(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
+        task.kernel_thread.then_some((pid, irq))
+    };
+    numbers(files, "/proc").into_iter().filter_map(irq_thread).collect()
 }
 
 /// Reads `/proc/PID/stat`. The name stands in parentheses and may hold blanks and parentheses itself, so the last

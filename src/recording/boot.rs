@@ -15,6 +15,9 @@ pub struct Boot {
     pub planned: u32,
     /// RFC 3339, UTC, when the machine was ready for its first trial.
     pub at: String,
+    /// `/proc/sys/kernel/random/boot_id`: another one at every boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
     /// The virtual machine; `None` for a boot of the host itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lab: Option<LabFacts>,

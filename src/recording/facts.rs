@@ -52,10 +52,35 @@ pub struct HostFacts {
     pub systemd: bool,
     /// Whether `/proc/irq` can be written at all: `false` on a read-only mount.
     pub irq_writable: bool,
-    /// `/proc/sys/kernel/nmi_watchdog`
+    /// `/proc/sys/kernel/nmi_watchdog`. May read 1 where no watchdog runs (kernel commit 6e7458a6f074).
     pub nmi_watchdog: Option<bool>,
+    /// Whether the NMI row grew while every CPU was busy; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nmi_growth: Option<NmiGrowth>,
+    /// Whether the CPUs have performance counters: `cpu*` in `/sys/bus/event_source/devices`. The NMI watchdog of x86
+    /// is made of them. `None` without the directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub performance_counters: Option<bool>,
+    /// Interrupts with a kernel thread of their own (`irq/9-acpi`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threaded_irqs: Vec<Irq>,
+    /// `/sys/module/MODULE/parameters/PARAMETER` as `module.parameter`: those of idle states, and those the command
+    /// line names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub module_parameters: BTreeMap<String, String>,
     /// Facts that could not be read, with the reason: shown, never fatal by themselves.
     pub unreadable: Vec<String>,
+}
+
+/// What the NMI row did while every CPU was busy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NmiGrowth {
+    /// How long every CPU was kept busy, milliseconds.
+    pub busy_ms: u64,
+    /// CPUs that were busy.
+    pub busy: CpuSet,
+    /// CPUs whose count grew.
+    pub grew: CpuSet,
 }
 
 /// CPU sets, topology and SMT.

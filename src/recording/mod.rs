@@ -22,7 +22,7 @@ pub use design::{
     Comparison, Decision, Design, Direction, Expectation, Factor, IrqList, MaskGroup, Metric, MetricExpr, ProcessPlan,
     Protocol, Relation, Treatment, Until,
 };
-pub use facts::HostFacts;
+pub use facts::{HostFacts, NmiGrowth};
 pub use file::{ReadError, Recording, Writer, read, write_whole};
 
 /// Version of the format. A reader refuses a newer one and says so.

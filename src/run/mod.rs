@@ -21,6 +21,7 @@ mod process;
 pub mod scratch;
 mod signals;
 mod trial;
+pub mod watchdog;
 
 pub use signals::StopSignals;
 
