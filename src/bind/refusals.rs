@@ -1,12 +1,9 @@
 //! What the language can say and this version does not execute yet. The one list of it: `run` stops here with exit
 //! status 4 before anything is touched.
 
-use crate::design::{Command, Experiment, Order, Parser, Process, Repeat, RoutingTarget, Setting, SettingKind};
+use crate::design::{Experiment, Order, Parser, Process, Repeat, RoutingTarget, Setting, SettingKind};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
-
-/// Built-in workloads this version executes.
-const BUILTINS: [&str; 4] = ["ipc", "net_stream", "net_transact", "primes"];
 
 /// Everything of the experiment that cannot be executed yet, each place once.
 pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
@@ -73,11 +70,6 @@ fn setting_refusal(setting: &Setting) -> Option<String> {
 
 fn process_refusals(process: &Process) -> Vec<String> {
     let mut refused = Vec::new();
-    if let Command::Builtin { name, .. } = &process.command
-        && !BUILTINS.contains(&name.as_str())
-    {
-        refused.push(format!("the built-in workload `{name}`"));
-    }
     if process.at.is_some() {
         refused.push("`at`, a process on another machine".to_owned());
     }

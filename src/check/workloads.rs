@@ -57,6 +57,14 @@ pub const IPC_KINDS: &[&str] = &["signal", "message_queue", "pipe", "semaphore",
 pub(super) const LINKED: &str = "lab.host";
 
 const HOUR_MS: f64 = 3.6e6;
+/// Bytes of the largest message or block.
+const LARGEST_MESSAGE: f64 = 16_777_216.0;
+
+/// Payload of the largest UDP datagram over IPv4.
+const LARGEST_DATAGRAM: f64 = 65_507.0;
+
+const PROTOCOL: Parameter = Parameter { name: "protocol", domain: Domain::Word(&["tcp", "udp"]), default: Some("tcp") };
+
 const TEBIBYTE: f64 = 1_099_511_627_776.0;
 
 const fn duration(default: &'static str) -> Parameter {
@@ -69,7 +77,7 @@ const fn size(name: &'static str, default: &'static str) -> Parameter {
 
 /// Bytes of one message: from a head of 8 bytes to what still fits many times into memory.
 const fn message(default: &'static str) -> Parameter {
-    Parameter { name: "size", domain: Domain::Number(Quantity::Size, 8.0, 16_777_216.0), default: Some(default) }
+    Parameter { name: "size", domain: Domain::Number(Quantity::Size, 8.0, LARGEST_MESSAGE), default: Some(default) }
 }
 
 const fn count(name: &'static str, high: f64, default: &'static str) -> Parameter {
@@ -83,11 +91,22 @@ pub const BUILTINS: &[Builtin] = &[
         parameters: &[
             Parameter { name: "path", domain: Domain::Path, default: None },
             size("size", "256MiB"),
-            size("block", "4KiB"),
+            Parameter {
+                name: "block",
+                domain: Domain::Number(Quantity::Size, 512.0, LARGEST_MESSAGE),
+                default: Some("4KiB"),
+            },
             Parameter { name: "pattern", domain: Domain::Word(&["random", "sequential"]), default: Some("random") },
+            count("depth", 1024.0, "1"),
             duration("5s"),
         ],
-        metrics: &[higher("throughput", "MB/s"), higher("iops", "1/s"), lower("latency_p99", "us")],
+        metrics: &[
+            higher("throughput", "MB/s"),
+            higher("iops", "1/s"),
+            lower("latency_p50", "us"),
+            lower("latency_p99", "us"),
+            lower("latency_max", "us"),
+        ],
         remote: Remote::No,
     },
     Builtin {
@@ -102,9 +121,10 @@ pub const BUILTINS: &[Builtin] = &[
             count("streams", 1024.0, "1"),
             message("64KiB"),
             Parameter { name: "direction", domain: Domain::Word(&["send", "receive"]), default: Some("send") },
+            PROTOCOL,
             duration("5s"),
         ],
-        metrics: &[higher("throughput", "Mbit/s")],
+        metrics: &[higher("throughput", "Mbit/s"), lower("lost", "%")],
         remote: Remote::Yes,
     },
     Builtin {
@@ -113,6 +133,7 @@ pub const BUILTINS: &[Builtin] = &[
             count("clients", 4096.0, "1"),
             Parameter { name: "receive", domain: Domain::Number(Quantity::Percent, 0.0, 100.0), default: Some("50%") },
             message("1KiB"),
+            PROTOCOL,
             duration("5s"),
         ],
         metrics: &[
@@ -121,6 +142,7 @@ pub const BUILTINS: &[Builtin] = &[
             lower("latency_p50", "us"),
             lower("latency_p99", "us"),
             lower("latency_max", "us"),
+            lower("lost", "%"),
         ],
         remote: Remote::Yes,
     },
@@ -136,7 +158,7 @@ pub const BUILTINS: &[Builtin] = &[
             Parameter { name: "period", domain: Domain::Number(Quantity::Duration, 0.01, 1e3), default: Some("1ms") },
             duration("5s"),
         ],
-        metrics: &[lower("mean", "us"), lower("p99", "us"), lower("max", "us")],
+        metrics: &[lower("mean", "us"), lower("p50", "us"), lower("p99", "us"), lower("max", "us")],
         remote: Remote::No,
     },
 ];
@@ -188,6 +210,7 @@ pub(super) fn command(
         complete &= value.is_some();
         filled.extend(value.map(|value| (parameter.name.to_owned(), value)));
     }
+    complete &= complete && datagrams_hold(scope, arguments, &filled);
     match (builtin.remote, to) {
         (Remote::Yes, to) => {
             let host = to.map_or(Some(scope.far_end.to_owned()), |to| far_end(scope, to));
@@ -203,6 +226,23 @@ pub(super) fn command(
         (Remote::No, None) => {}
     }
     complete.then(|| Command::Builtin { name: builtin.name.to_owned(), arguments: filled })
+}
+
+/// Reports messages that no datagram can hold.
+fn datagrams_hold(scope: &mut Scope<'_>, arguments: &[KeyValue], filled: &[(String, String)]) -> bool {
+    let value = |name: &str| filled.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let size = value("size").and_then(|size| size.strip_suffix('B')?.parse::<f64>().ok());
+    if value("protocol") != Some("udp") || size.is_none_or(|size| size <= LARGEST_DATAGRAM) {
+        return true;
+    }
+    let written = |name: &str| arguments.iter().find(|argument| argument.key.value == name);
+    let Some(place) = written("size").or_else(|| written("protocol")) else { return true };
+    scope.fault(place.value.span().error(Meaning::OutOfRange {
+        what: "`size` of a UDP message".to_owned(),
+        low: units::shown(8.0, Quantity::Size),
+        high: units::in_base(LARGEST_DATAGRAM, Quantity::Size),
+    }));
+    false
 }
 
 /// What `to` names.
@@ -224,7 +264,7 @@ fn far_end(scope: &mut Scope<'_>, to: &Value) -> Option<String> {
 fn example(builtin: &Builtin, parameter: &Parameter) -> String {
     let value = match parameter.domain {
         Domain::Word(words) => words.first().copied().unwrap_or_default().to_owned(),
-        Domain::Path => "\"/mnt/test/file\"".to_owned(),
+        Domain::Path => "\"/mnt/test\"".to_owned(),
         Domain::Number(quantity, low, _) => units::shown(low, quantity),
     };
     format!("builtin {} {}={value}", builtin.name, parameter.name)

@@ -1,5 +1,5 @@
 //! How long things took. A histogram, because an hour of transactions would not fit into memory one by one: three
-//! significant digits, so that a quantile is at most 0.1 % above the sample it stands for. The largest is exact.
+//! significant digits, so that a quantile is at most 0.1 % above the sample it stands for. The largest and the average are exact.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use hdrhistogram::Histogram;
 pub(super) struct Latency {
     histogram: Histogram<u32>,
     longest: Duration,
+    sum_ns: u128,
 }
 
 impl Default for Latency {
     fn default() -> Self {
         let histogram = Histogram::new(3).expect("three digits are among the one to five it can keep");
-        Latency { histogram, longest: Duration::ZERO }
+        Latency { histogram, longest: Duration::ZERO, sum_ns: 0 }
     }
 }
 
@@ -23,11 +24,13 @@ impl Latency {
     pub(super) fn record(&mut self, time: Duration) {
         self.histogram.record(time.as_nanos() as u64).expect("it grows to hold any number");
         self.longest = self.longest.max(time);
+        self.sum_ns += time.as_nanos();
     }
 
     pub(super) fn merge(&mut self, other: &Latency) {
         self.histogram.add(&other.histogram).expect("it grows to hold what another one holds");
         self.longest = self.longest.max(other.longest);
+        self.sum_ns += other.sum_ns;
     }
 
     /// How many there are.
@@ -39,6 +42,11 @@ impl Latency {
     pub(super) fn quantile_us(&self, quantile: f64) -> f64 {
         let longest = self.longest.as_nanos() as u64;
         self.histogram.value_at_quantile(quantile).min(longest) as f64 / 1e3
+    }
+
+    /// Their average, exactly; microseconds.
+    pub(super) fn mean_us(&self) -> f64 {
+        self.sum_ns as f64 / 1e3 / self.len() as f64
     }
 
     /// The longest, microseconds.
@@ -67,5 +75,7 @@ mod tests {
             assert!((0.0..=0.001).contains(&error), "{quantile}: {error}");
         }
         assert!((all.longest_us() - 3_700_000.0).abs() < 1e-9);
+        let mean = samples.iter().sum::<u64>() as f64 / 1e7;
+        assert!((all.mean_us() / mean - 1.0).abs() < 1e-12);
     }
 }

@@ -7,11 +7,14 @@ use std::io;
 
 pub mod affinity;
 mod arguments;
+pub mod disk_read;
 pub mod ipc;
 mod latency;
 pub mod net;
 pub mod parse;
+mod phase;
 pub mod primes;
+pub mod timer_jitter;
 
 /// A built-in workload that cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +22,9 @@ pub enum WorkloadError {
     /// The value does not fit.
     #[error("`{argument}={value}`: expected {expected}")]
     BadArgument { argument: &'static str, value: String, expected: &'static str },
+    /// The disk, or the file on it.
+    #[error(transparent)]
+    Disk(#[from] disk_read::DiskError),
     /// A kernel service failed or is not there.
     #[error("{what}: {source}{}", advice.map(|advice| format!(" ({advice})")).unwrap_or_default())]
     Kernel { what: &'static str, advice: Option<&'static str>, source: io::Error },
@@ -35,7 +41,9 @@ pub enum WorkloadError {
     #[error("`{workload}` has no argument `{argument}`")]
     UnknownArgument { workload: &'static str, argument: String },
     /// A name that is none.
-    #[error("there is no built-in workload `{0}`; there are ipc, net_stream, net_transact, primes and serve")]
+    #[error(
+        "there is no built-in workload `{0}`; there are disk_read, ipc, net_stream, net_transact, primes, serve and timer_jitter"
+    )]
     UnknownWorkload(String),
 }
 
@@ -43,11 +51,13 @@ pub enum WorkloadError {
 /// it could not, with the reason on standard error.
 pub fn run(name: &str, arguments: &[String]) -> i32 {
     let result = split(arguments).and_then(|arguments| match name {
+        "disk_read" => disk_read::run(&arguments),
         "ipc" => ipc::run(&arguments),
         "net_stream" => net::stream::run(&arguments),
         "net_transact" => net::transact::run(&arguments),
         "primes" => primes::run(&arguments),
         "serve" => net::serve(&arguments),
+        "timer_jitter" => timer_jitter::run(&arguments),
         _ => Err(WorkloadError::UnknownWorkload(name.to_owned())),
     });
     match result {

@@ -10,7 +10,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -27,14 +26,21 @@ pub(super) use serve::run as serve;
 /// How long the far end may say nothing before it counts as gone.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Runs before the measured time: connections grow their windows, caches and branch predictors fill.
-const WARM_UP: Duration = Duration::from_millis(300);
-
 /// Largest message, bytes.
 const MAX_MESSAGE: u64 = 16 << 20;
 
+/// Largest payload of a UDP datagram over IPv4, bytes.
+const MAX_DATAGRAM: usize = 65_507;
+
 /// What `size=` may be.
 const MESSAGE: &str = "a size from `8B` to `16MiB`";
+
+/// What carries the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Tcp,
+    Udp,
+}
 
 /// Enough for threads that only read and write.
 const STACK: usize = 256 << 10;
@@ -94,23 +100,6 @@ impl NetError {
     }
 }
 
-/// How far a run is: 0 before the measured time. The threads look at it after each message.
-#[derive(Debug, Default)]
-struct Phase(AtomicU8);
-
-impl Phase {
-    const MEASURED: u8 = 1;
-    const OVER: u8 = 2;
-
-    fn get(&self) -> u8 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, phase: u8) {
-        self.0.store(phase, Ordering::Relaxed);
-    }
-}
-
 /// Sleeps for `time`, or until a thread has failed.
 fn sleep_unless_failed<T>(said: &Receiver<Result<T, NetError>>, time: Duration) -> Result<(), NetError> {
     match said.recv_timeout(time) {
@@ -133,4 +122,14 @@ fn peer(stream: &TcpStream) -> SocketAddr {
 fn message(text: &str) -> Result<usize, &'static str> {
     let size = super::arguments::bytes(text).map_err(|_| MESSAGE)?;
     if (wire::REQUEST as u64..=MAX_MESSAGE).contains(&size) { Ok(size as usize) } else { Err(MESSAGE) }
+}
+
+/// `protocol`, and whether `size` fits into it.
+fn protocol(arguments: &mut super::arguments::Arguments<'_>, size: usize) -> Result<Protocol, super::WorkloadError> {
+    let protocols = [("tcp", Protocol::Tcp), ("udp", Protocol::Udp)];
+    let protocol = arguments.choice("protocol", &protocols, "tcp or udp")?;
+    if protocol == Protocol::Udp && size > MAX_DATAGRAM {
+        return Err(super::arguments::bad("size", &format!("{size}B"), "at most `65507B` with `protocol=udp`"));
+    }
+    Ok(protocol)
 }

@@ -257,3 +257,26 @@ fn published_rows_of_one_treatment_go_to_its_control_copies() {
     let third = check_text(&text.replace("b 5", "a 5\n    b 5"), &[]).unwrap_err();
     assert!(third.contains("row `f=a` is there twice"), "{third}");
 }
+
+#[test]
+fn loads_go_to_the_other_end_of_the_wire_where_there_is_one() {
+    let far_end = |lab: &str, to: &str| {
+        let load =
+            format!("background load {{ builtin net_stream; {to} }} workload w {{ builtin primes }} measure w.real");
+        let text =
+            format!("experiment e {{ {lab}\n vary r {{ a {{ irq * -> cpu 0 }} b {{ irq * -> online }} }}\n {load} }}");
+        let experiments =
+            check_text(&text.replace("} workload", "}\n workload").replace("} measure", "}\n measure"), &[]);
+        let experiments = experiments.unwrap_or_else(|errors| panic!("{errors}"));
+        let Command::Builtin { arguments, .. } = &experiments[0].treatments[0].backgrounds[0].command else {
+            panic!("it is built in");
+        };
+        arguments.iter().find(|(key, _)| key == "to").expect("it has a far end").1.clone()
+    };
+    assert_eq!(far_end("", "loop"), "localhost");
+    assert_eq!(far_end("lab { cpus 2 }", "loop"), "localhost");
+    assert_eq!(far_end("lab { cpus 2; nic e1000; link }", "loop"), "lab.host");
+    assert_eq!(far_end("lab { cpus 2; nic e1000; link }", "to localhost"), "localhost");
+    assert_eq!(far_end("", "to netns:blue"), "netns:blue");
+    assert_eq!(far_end("", "to 10.0.0.7:5201"), "10.0.0.7:5201");
+}

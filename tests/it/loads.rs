@@ -93,6 +93,26 @@ fn every_byte_of_a_transaction_is_accounted_for() {
 }
 
 #[test]
+fn datagrams_that_arrive_and_those_that_do_not_are_counted() {
+    for direction in ["direction=send", "direction=receive"] {
+        let said = said("net_stream", &["for=100ms", "streams=2", "size=1000B", "protocol=udp", direction]);
+        let bytes = number(&said, "bytes");
+        assert!(bytes > 0.0 && bytes % 1000.0 == 0.0, "whole datagrams: {said}");
+        // Nothing slows a sender down to its receiver: what finds no room is lost, and is counted by the numbers of
+        // what came later.
+        let (lost, missing) = (number(&said, "lost"), number(&said, "lost_datagrams"));
+        let share = 100.0 * missing / (missing + bytes / 1000.0);
+        assert!((lost - share).abs() < 1e-9 && lost < 100.0, "{share}: {said}");
+    }
+    let said = said("net_transact", &["for=100ms", "clients=3", "receive=60%", "size=1000B", "protocol=udp"]);
+    let (reads, writes) = (number(&said, "reads"), number(&said, "writes"));
+    assert!(reads > 0.0 && writes > 0.0, "{said}");
+    assert_eq!((number(&said, "received_bytes") - (reads * 1000.0 + writes * 8.0)).to_bits(), 0, "{said}");
+    let lost = 100.0 * number(&said, "lost_transactions") / (reads + writes + number(&said, "lost_transactions"));
+    assert!((number(&said, "lost") - lost).abs() < 1e-9, "{said}");
+}
+
+#[test]
 fn a_far_end_started_by_somebody_serves_many_clients_in_turn() {
     let (_server, address) = serve();
     let to = format!("to={address}");
@@ -104,17 +124,24 @@ fn a_far_end_started_by_somebody_serves_many_clients_in_turn() {
 
 #[test]
 fn a_far_end_that_goes_away_in_the_middle_is_an_error_and_not_a_number() {
-    let cases = [("net_stream", "direction=send"), ("net_stream", "direction=receive"), ("net_transact", "clients=2")];
-    for (name, argument) in cases {
+    let cases = [
+        ("net_stream", "direction=send", "protocol=tcp"),
+        ("net_stream", "direction=receive", "protocol=tcp"),
+        ("net_stream", "direction=send", "protocol=udp"),
+        ("net_stream", "direction=receive", "protocol=udp"),
+        ("net_transact", "clients=2", "protocol=tcp"),
+        ("net_transact", "clients=2", "protocol=udp"),
+    ];
+    for (name, argument, protocol) in cases {
         let (server, address) = serve();
-        let mut client = workload(name, &["for=1min", argument, &format!("to={address}")]);
+        let mut client = workload(name, &["for=1min", "size=1KiB", argument, protocol, &format!("to={address}")]);
         let client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut client = Ended(client);
         // The main thread, the one that listens, and two connections.
         let threads = format!("/proc/{}/task", server.0.id());
         let deadline = Instant::now() + Duration::from_secs(30);
         while fs::read_dir(&threads).expect("the server runs").count() < 4 {
-            assert!(Instant::now() < deadline, "{name} {argument}: no two connections in 30 s");
+            assert!(Instant::now() < deadline, "{name} {argument} {protocol}: no two connections in 30 s");
             thread::yield_now();
         }
         drop(server);
@@ -122,8 +149,8 @@ fn a_far_end_that_goes_away_in_the_middle_is_an_error_and_not_a_number() {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         client.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         client.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{name} {argument}");
-        assert!(stderr.contains(&format!("the far end {address} went away")), "{name} {argument}: {stderr}");
+        assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{name} {argument} {protocol}");
+        assert!(stderr.contains(&format!("the far end {address} went away")), "{name} {argument} {protocol}: {stderr}");
     }
 }
 
@@ -160,7 +187,13 @@ fn another_service_at_the_port_is_not_taken_for_ours() {
 
 #[test]
 fn arguments_that_make_no_sense_are_named() {
-    let cases: [(&str, &[&str], &str); 7] = [
+    let cases: [(&str, &[&str], &str); 13] = [
+        ("disk_read", &["for=1s"], "`disk_read` needs `path=…`"),
+        ("disk_read", &["path=/", "block=1000B"], "`block=1000B`: expected a size from `512B`"),
+        ("disk_read", &["path=/", "size=4KiB", "block=8KiB"], "`size=4096B`: expected one block or more"),
+        ("net_stream", &["protocol=udp"], "`size=65536B`: expected at most `65507B` with `protocol=udp`"),
+        ("timer_jitter", &["period=1us"], "`period=1000ns`: expected 10us or more"),
+        ("timer_jitter", &["period=1s", "for=10ms"], "`for=10ms`: expected one period or more"),
         ("net_stream", &["for=0s"], "`for=0s`: expected a time"),
         ("net_stream", &["streams=0"], "`streams=0`: expected a whole number"),
         ("net_stream", &["size=4B"], "`size=4B`: expected a size from"),
@@ -244,4 +277,115 @@ fn connections_go_round_robin_over_all_wires_to_a_namespace() {
     assert!((back[0] + back[1]) as f64 >= number(&transacted, "received_bytes"), "{back:?}: {transacted}");
     assert!(back.iter().all(|bytes| *bytes > 100_000), "both wires carry it: {back:?}");
     assert!(out[0] + out[1] < (back[0] + back[1]) / 4, "requests are short: {out:?} against {back:?}");
+}
+
+/// A folder on a disk; the one of temporary files may be in memory.
+fn folder_on_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// What `disk_read` of 64 blocks has said; `None` where nothing can be read directly.
+fn read_disk(path: &str, arguments: &[&str]) -> Option<Value> {
+    let path = format!("path={path}");
+    let output = output("disk_read", &[&[path.as_str(), "for=100ms", "size=256KiB"], arguments].concat());
+    if !output.status.success() {
+        let why = refusal(&output);
+        assert!(why.contains("in memory") || why.contains("direct reads"), "{why}");
+        skip(&format!("no direct reads below the build folder: {why}"));
+        return None;
+    }
+    Some(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+}
+
+#[test]
+fn a_folder_is_read_through_a_file_that_does_not_stay() {
+    let folder = folder_on_disk();
+    for pattern in ["pattern=random", "pattern=sequential"] {
+        let Some(said) = read_disk(&folder.path().to_string_lossy(), &[pattern, "depth=4", "block=4KiB"]) else {
+            return;
+        };
+        assert_eq!(said["region_bytes"], 256 << 10, "{pattern}");
+        let (reads, seconds) = (number(&said, "reads"), number(&said, "seconds"));
+        assert!(reads > 0.0, "{pattern}: {said}");
+        assert!((number(&said, "iops") * seconds / reads - 1.0).abs() < 1e-9, "{said}");
+        assert!((number(&said, "throughput") * seconds / (reads * 4096.0 / 1e6) - 1.0).abs() < 1e-9, "{said}");
+        let latencies = ["latency_p50", "latency_p99", "latency_max"].map(|name| number(&said, name));
+        assert!(latencies[0] > 0.0 && latencies.is_sorted(), "{said}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "the file is gone");
+}
+
+#[test]
+fn a_file_that_is_there_is_read_and_left_as_it_was() {
+    let folder = folder_on_disk();
+    let path = folder.path().join("data");
+    let bytes: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+    fs::write(&path, &bytes).unwrap();
+    let Some(said) = read_disk(&path.to_string_lossy(), &["block=4KiB"]) else { return };
+    // 24 whole blocks; the rest at the end is none.
+    assert_eq!(said["region_bytes"], 24 * 4096);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    // The kernel's own count: what was read came from the disk and not out of the page cache.
+    let reader = workload("disk_read", &[&format!("path={}", path.display()), "for=1min"]).spawn().unwrap();
+    let reader = Ended(reader);
+    let counted = || {
+        let text = fs::read_to_string(format!("/proc/{}/io", reader.0.id())).unwrap_or_default();
+        text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse::<u64>().ok()).unwrap_or_default()
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while counted() < 10 * 24 * 4096 {
+        assert!(Instant::now() < deadline, "the kernel counts {} bytes read in 30 s", counted());
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = folder_on_disk();
+    let missing = folder.path().join("missing");
+    let said = refusal(&output("disk_read", &[&format!("path={}", missing.display())]));
+    assert!(said.contains("name a file, a block device, or a folder"), "{said}");
+    let short = folder.path().join("short");
+    fs::write(&short, [0; 100]).unwrap();
+    let said = refusal(&output("disk_read", &[&format!("path={}", short.display())]));
+    assert!(said.contains("has 100 bytes, less than one block of 4096"), "{said}");
+    let said = refusal(&output("disk_read", &["path=/dev/null"]));
+    assert!(said.contains("is not a file, a folder or a block device"), "{said}");
+}
+
+#[test]
+fn every_due_wake_up_is_counted_once() {
+    let said = said("timer_jitter", &["period=2ms", "for=100ms"]);
+    assert_eq!(said["wakeups"], 50);
+    let lateness = ["p50", "p99", "max"].map(|name| number(&said, name));
+    assert!(lateness[0] >= 0.0 && lateness.is_sorted(), "{said}");
+    let mean = number(&said, "mean");
+    assert!(0.0 < mean && mean <= lateness[2], "{said}");
+}
+
+/// Stopped for 400 ms with a period of 10 ms, some 40 wake-ups are late, by 200 ms on average. A counter that skips those
+/// that have passed would see one.
+#[test]
+fn a_stall_makes_every_wake_up_in_it_late() {
+    let child = workload("timer_jitter", &["period=10ms", "for=2s"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Ended(child);
+    let status = format!("/proc/{}/status", child.0.id());
+    let sleeps = || {
+        let text = fs::read_to_string(&status).expect("it runs");
+        let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or_default()
+    };
+    while sleeps() < 20 {
+        thread::yield_now();
+    }
+    let signal = |name: &str| Command::new("kill").args([name, &child.0.id().to_string()]).status().unwrap().success();
+    assert!(signal("-STOP"), "it can be stopped");
+    thread::sleep(Duration::from_millis(400));
+    assert!(signal("-CONT"), "it can go on");
+    let mut text = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let said: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(said["wakeups"], 200);
+    assert!(number(&said, "max") > 300e3, "{said}");
+    assert!(number(&said, "mean") > 20e3, "{said}");
 }

@@ -57,6 +57,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/report/files.rs", "reports, beside their recordings"),
     ("src/run/", "files that take the output of workloads"),
     ("src/settings/", "settings and their journal: the only writer below /proc and /sys"),
+    ("src/workloads/disk_read.rs", "the file without a name that it reads in a folder; what is there it opens to read"),
 ];
 
 /// A text file of the tree.

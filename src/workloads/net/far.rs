@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::thread;
 
 use nix::ifaddrs::getifaddrs;
@@ -17,7 +17,7 @@ use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, setns};
 
 use super::serve::{PORT, Service};
-use super::wire::{Greeting, MAGIC};
+use super::wire::{self, Greeting, MAGIC};
 use super::{NetError, SILENCE};
 
 /// The namespace that holds the far ends of a lab's linked adapters.
@@ -75,6 +75,19 @@ impl Far {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(NetError::NotOurs { address }),
             Err(error) => Err(NetError::of(address)(error)),
         }
+    }
+
+    /// Connection `number` for datagrams: the TCP connection, which has to stay open, and the socket.
+    pub(super) fn connect_udp(&self, number: usize, greeting: Greeting) -> Result<(TcpStream, UdpSocket), NetError> {
+        let mut stream = self.connect(number, greeting)?;
+        let address = self.endpoints[number % self.endpoints.len()];
+        let mut port = [0; 8];
+        let socket = stream.read_exact(&mut port).and_then(|()| {
+            let socket = UdpSocket::bind(SocketAddr::new(stream.local_addr()?.ip(), 0))?;
+            socket.connect(SocketAddr::new(address.ip(), wire::number(&port) as u16))?;
+            Ok(socket)
+        });
+        Ok((stream, socket.map_err(NetError::of(address))?))
     }
 
     /// The addresses, for the recording.

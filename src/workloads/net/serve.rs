@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::wire::{Counter, GREETING, Greeting, Kind, MAGIC, READING, REQUEST, Reading, Request};
-use super::{MAX_MESSAGE, NetError, Phase, far, flow, start_thread};
+use super::{MAX_DATAGRAM, NetError, far, flow, start_thread};
 use crate::workloads::WorkloadError;
 use crate::workloads::arguments::{Arguments, bad, time};
+use crate::workloads::phase::Phase;
 
 /// Where it listens when no port is named.
 pub(super) const PORT: u16 = 47_047;
@@ -118,7 +119,7 @@ impl Service {
         stream.read_exact(&mut greeting)?;
         stream.set_read_timeout(None)?;
         let Some(Greeting { kind, session, size }) = Greeting::from_bytes(&greeting) else { return Ok(()) };
-        let endless = Phase::default();
+        let phase = Arc::new(Phase::default());
         match kind {
             Kind::Control => {
                 self.sessions(|sessions| sessions.insert(session, Vec::new()));
@@ -127,25 +128,37 @@ impl Service {
                 result
             }
             Kind::Sink => {
-                let counter = Arc::new(Counter::default());
-                let known = self.sessions(|sessions| {
-                    sessions.get_mut(&session).map(|counters| counters.push(Arc::clone(&counter))).is_some()
-                });
-                if !known {
-                    return Ok(());
-                }
+                let Some(counter) = self.counter(session) else { return Ok(()) };
                 stream.write_all(&MAGIC)?;
-                flow::receive(stream, size, (&counter, &endless))
+                flow::receive(stream, size, (&counter, &phase))
             }
             Kind::Source => {
                 stream.write_all(&MAGIC)?;
-                flow::send(stream, size, &endless)
+                flow::send(stream, size, &phase)
             }
             Kind::Transact => {
                 stream.write_all(&MAGIC)?;
                 reply(stream, size)
             }
+            Kind::UdpSink => {
+                let Some(counter) = self.counter(session) else { return Ok(()) };
+                let socket = meet(stream, &phase)?;
+                flow::receive_datagrams(&socket, (&counter, &phase), None)
+            }
+            Kind::UdpSource => {
+                let socket = meet(stream, &phase)?;
+                flow::send_datagrams(&socket, size.min(MAX_DATAGRAM), &phase)
+            }
+            Kind::UdpTransact => reply_datagrams(&meet(stream, &phase)?, &phase),
         }
+    }
+
+    /// A counter of that session; `None` when there is none.
+    fn counter(&self, session: u64) -> Option<Arc<Counter>> {
+        let counter = Arc::new(Counter::default());
+        let add = |counters: &mut Vec<Arc<Counter>>| counters.push(Arc::clone(&counter));
+        self.sessions(|sessions| sessions.get_mut(&session).map(add))?;
+        Some(counter)
     }
 
     fn sessions<T>(&self, act: impl FnOnce(&mut HashMap<u64, Vec<Arc<Counter>>>) -> T) -> T {
@@ -155,11 +168,11 @@ impl Service {
     fn control(&self, mut stream: TcpStream, session: u64) -> io::Result<()> {
         stream.write_all(&MAGIC)?;
         while stream.read_exact(&mut [0]).is_ok() {
-            let bytes = self.sessions(|sessions| {
-                sessions.get(&session).map_or(0, |counters| counters.iter().map(|counter| counter.get()).sum())
+            let reading = self.sessions(|sessions| {
+                let counters = sessions.get(&session).into_iter().flatten();
+                Reading::of(self.0.began, counters.map(AsRef::as_ref))
             });
-            let ns = self.0.began.elapsed().as_nanos() as u64;
-            stream.write_all(&Reading { ns, bytes }.to_bytes())?;
+            stream.write_all(&reading.to_bytes())?;
         }
         Ok(())
     }
@@ -187,10 +200,61 @@ fn reply(mut stream: TcpStream, size: usize) -> io::Result<()> {
         }
         let request = Request::from_bytes(&inbox);
         let (whole, answer) = (u64::from(request.more) + REQUEST as u64, request.reply as usize);
-        if whole > size.min(MAX_MESSAGE as usize) as u64 || answer > size || have as u64 > whole {
+        if whole > size as u64 || answer > size || have as u64 > whole {
             return Err(io::ErrorKind::InvalidData.into());
         }
         stream.read_exact(&mut inbox[have..whole as usize])?;
         stream.write_all(&outbox[..answer])?;
     }
+}
+
+/// A socket for datagrams with the client of that connection, and with nobody else. The phase is over when the connection
+/// is.
+fn meet(mut stream: TcpStream, phase: &Arc<Phase>) -> io::Result<UdpSocket> {
+    let (here, there) = (stream.local_addr()?, stream.peer_addr()?);
+    let socket = UdpSocket::bind(SocketAddr::new(here.ip(), 0))?;
+    stream.write_all(&MAGIC)?;
+    stream.write_all(&u64::from(socket.local_addr()?.port()).to_le_bytes())?;
+    socket.set_read_timeout(Some(flow::DATAGRAM_TIME))?;
+    let over = Arc::clone(phase);
+    let watch = move || {
+        // The client says nothing more; this returns when it is gone.
+        let _ = stream.read(&mut [0]);
+        over.set(Phase::OVER);
+    };
+    start_thread(0, watch).map_err(io::Error::other)?;
+    while phase.get() != Phase::OVER {
+        match socket.peek_from(&mut [0; REQUEST]) {
+            Ok((_, from)) if from.ip() == there.ip() => {
+                socket.connect(from)?;
+                break;
+            }
+            // Somebody else's.
+            Ok(_) => drop(socket.recv_from(&mut [0])),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(socket)
+}
+
+/// Answers requests that come in datagrams.
+fn reply_datagrams(socket: &UdpSocket, phase: &Phase) -> io::Result<()> {
+    let mut inbox = vec![0; MAX_DATAGRAM];
+    let mut outbox = vec![0; MAX_DATAGRAM];
+    while phase.get() != Phase::OVER {
+        let length = match socket.recv(&mut inbox) {
+            Ok(length) => length,
+            Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&error.kind()) => continue,
+            Err(error) => return Err(error),
+        };
+        if length < REQUEST {
+            continue;
+        }
+        let answer = (Request::from_bytes(&inbox).reply as usize).clamp(REQUEST, MAX_DATAGRAM);
+        outbox[..REQUEST].copy_from_slice(&inbox[..REQUEST]);
+        // A reply that cannot be sent is a lost one, which the client notices.
+        let _ = socket.send(&outbox[..answer]);
+    }
+    Ok(())
 }

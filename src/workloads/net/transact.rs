@@ -5,10 +5,10 @@
 //!
 //! A transaction counts when its reply is complete, so all its bytes have been received by then. Rates count those that
 //! end in the measured time, latencies those that begin in it: the last ones are waited for, however long they
-//! take.
+//! take. With UDP, one whose reply does not come in 200 ms is lost, and the client goes on with the next.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::far::Far;
+use super::flow::DATAGRAM_TIME;
 use super::wire::{Greeting, Kind, REQUEST, Request};
-use super::{NetError, Phase, SILENCE, WARM_UP, message, peer, sleep_unless_failed, start_thread};
+use super::{NetError, Protocol, SILENCE, message, peer, protocol, sleep_unless_failed, start_thread};
 use crate::workloads::WorkloadError;
 use crate::workloads::arguments::{Arguments, count, share, time};
 use crate::workloads::latency::Latency;
+use crate::workloads::phase::{Phase, WARM_UP};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -29,16 +31,19 @@ struct Plan {
     receive: f64,
     size: usize,
     time: Duration,
+    protocol: Protocol,
 }
 
-/// Runs it: `clients`, `receive`, `size`, `for`, `to`.
+/// Runs it: `clients`, `receive`, `size`, `protocol`, `for`, `to`.
 pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, WorkloadError> {
     let mut arguments = Arguments::new("net_transact", given);
+    let size = arguments.read("size", "1KiB", message)?;
     let plan = Plan {
         clients: arguments.read("clients", "1", count)?,
         receive: arguments.read("receive", "50%", share)?,
-        size: arguments.read("size", "1KiB", message)?,
+        size,
         time: arguments.read("for", "5s", time)?,
+        protocol: protocol(&mut arguments, size)?,
     };
     let to = arguments.text("to").unwrap_or("localhost");
     arguments.end()?;
@@ -55,6 +60,8 @@ pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, Wor
         "latency_p50": tally.latency.quantile_us(0.5),
         "latency_p99": tally.latency.quantile_us(0.99),
         "latency_max": tally.latency.longest_us(),
+        "lost": 100.0 * tally.lost as f64 / (transactions + tally.lost) as f64,
+        "lost_transactions": tally.lost,
         "reads": tally.reads,
         "writes": tally.writes,
         "received_bytes": received,
@@ -70,6 +77,8 @@ pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, Wor
 struct Tally {
     reads: u64,
     writes: u64,
+    /// Begun in the measured time and given up.
+    lost: u64,
     latency: Latency,
 }
 
@@ -82,18 +91,32 @@ impl Tally {
 }
 
 fn play(plan: &Plan, far: &Far) -> Result<(Tally, f64), NetError> {
-    let greeting = Greeting { kind: Kind::Transact, session: 0, size: plan.size };
-    let streams: Result<Vec<TcpStream>, _> = (0..plan.clients).map(|number| far.connect(number, greeting)).collect();
+    let kind = match plan.protocol {
+        Protocol::Tcp => Kind::Transact,
+        Protocol::Udp => Kind::UdpTransact,
+    };
+    let greeting = Greeting { kind, session: 0, size: plan.size };
     let (phase, start) = (Arc::new(Phase::default()), Arc::new(Barrier::new(plan.clients + 1)));
     let messages = Arc::new(Messages::new(plan.size));
     let (sender, said) = mpsc::channel();
-    for (number, stream) in streams?.into_iter().enumerate() {
-        let client = Client {
-            stream,
+    let mut clients = Vec::new();
+    for number in 0..plan.clients {
+        let line = match plan.protocol {
+            Protocol::Tcp => Line::Tcp(far.connect(number, greeting)?),
+            Protocol::Udp => {
+                let (stream, socket) = far.connect_udp(number, greeting)?;
+                let address = peer(&stream);
+                Line::udp((stream, socket), plan.size).map_err(NetError::of(address))?
+            }
+        };
+        clients.push(Client {
+            line,
             messages: Arc::clone(&messages),
             mix: Mix { share: plan.receive, size: plan.size as f64, received: 0.0, all: 0.0 },
             phase: Arc::clone(&phase),
-        };
+        });
+    }
+    for (number, client) in clients.into_iter().enumerate() {
         let (start, sender): (_, Sender<Result<Tally, NetError>>) = (Arc::clone(&start), sender.clone());
         start_thread(number, move || {
             start.wait();
@@ -125,6 +148,7 @@ fn gather(said: &Receiver<Result<Tally, NetError>>, clients: usize) -> Result<Ta
         };
         all.reads += tally.reads;
         all.writes += tally.writes;
+        all.lost += tally.lost;
         all.latency.merge(&tally.latency);
     }
     Ok(all)
@@ -149,17 +173,24 @@ impl Messages {
 
 /// One client's thread.
 struct Client {
-    stream: TcpStream,
+    line: Line,
     messages: Arc<Messages>,
     mix: Mix,
     phase: Arc<Phase>,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    Lost,
 }
 
 impl Client {
     fn play(mut self) -> Result<Tally, NetError> {
         let mut tally = Tally::default();
         let mut inbox = vec![0; self.messages.size.min(64 << 10)];
-        let address = peer(&self.stream);
+        let address = self.line.peer();
         loop {
             let begun_in = self.phase.get();
             if begun_in == Phase::OVER {
@@ -167,12 +198,19 @@ impl Client {
             }
             let exchange = self.mix.next();
             let began = Instant::now();
-            self.exchange(exchange, &mut inbox).map_err(NetError::of(address))?;
+            let outcome = match &mut self.line {
+                Line::Tcp(stream) => self.messages.exchange(exchange, stream, &mut inbox),
+                Line::Udp(datagrams) => datagrams.exchange(exchange, self.messages.size, &mut inbox),
+            };
+            let outcome = outcome.map_err(NetError::of(address))?;
             let took = began.elapsed();
             if begun_in == Phase::MEASURED {
-                tally.latency.record(took);
+                match outcome {
+                    Outcome::Done => tally.latency.record(took),
+                    Outcome::Lost => tally.lost += 1,
+                }
             }
-            if self.phase.get() == Phase::MEASURED {
+            if self.phase.get() == Phase::MEASURED && outcome == Outcome::Done {
                 match exchange {
                     Exchange::Read => tally.reads += 1,
                     Exchange::Write => tally.writes += 1,
@@ -180,23 +218,82 @@ impl Client {
             }
         }
     }
+}
 
-    fn exchange(&mut self, exchange: Exchange, inbox: &mut [u8]) -> io::Result<()> {
+impl Messages {
+    fn exchange(&self, exchange: Exchange, stream: &mut TcpStream, inbox: &mut [u8]) -> io::Result<Outcome> {
         let (request, mut missing) = match exchange {
-            Exchange::Read => (&self.messages.read[..], self.messages.size),
-            Exchange::Write => (&self.messages.write[..], REQUEST),
+            Exchange::Read => (&self.read[..], self.size),
+            Exchange::Write => (&self.write[..], REQUEST),
         };
-        self.stream.write_all(request)?;
+        stream.write_all(request)?;
         while missing > 0 {
             let room = missing.min(inbox.len());
-            match self.stream.read(&mut inbox[..room]) {
+            match stream.read(&mut inbox[..room]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(length) => missing -= length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(Outcome::Done)
+    }
+}
+
+/// What a client speaks through.
+enum Line {
+    Tcp(TcpStream),
+    Udp(Datagrams),
+}
+
+impl Line {
+    fn udp((stream, socket): (TcpStream, UdpSocket), size: usize) -> io::Result<Self> {
+        socket.set_read_timeout(Some(DATAGRAM_TIME))?;
+        Ok(Line::Udp(Datagrams { stream, socket, outbox: vec![0; size], number: 0, heard: Instant::now() }))
+    }
+
+    fn peer(&self) -> SocketAddr {
+        match self {
+            Line::Tcp(stream) | Line::Udp(Datagrams { stream, .. }) => peer(stream),
+        }
+    }
+}
+
+/// Transactions in datagrams, each with a number, so that a late reply is not taken for the next one's.
+struct Datagrams {
+    /// Open as long as the far end is to answer.
+    stream: TcpStream,
+    socket: UdpSocket,
+    outbox: Vec<u8>,
+    number: u32,
+    heard: Instant,
+}
+
+impl Datagrams {
+    fn exchange(&mut self, exchange: Exchange, size: usize, inbox: &mut [u8]) -> io::Result<Outcome> {
+        let (length, reply) = match exchange {
+            Exchange::Read => (REQUEST, size),
+            Exchange::Write => (size, REQUEST),
+        };
+        self.number = self.number.wrapping_add(1);
+        let head = Request { reply: reply as u32, more: self.number }.to_bytes();
+        self.outbox[..REQUEST].copy_from_slice(&head);
+        self.socket.send(&self.outbox[..length])?;
+        loop {
+            match self.socket.recv(inbox) {
+                Ok(got) if got == reply && inbox[..REQUEST] == head => {
+                    self.heard = Instant::now();
+                    return Ok(Outcome::Done);
+                }
+                // The reply to one given up before.
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.heard.elapsed() <= SILENCE => {
+                    return Ok(Outcome::Lost);
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -258,7 +355,7 @@ mod tests {
 
     #[test]
     fn bytes_are_transactions_times_sizes() {
-        let tally = Tally { reads: 3, writes: 2, latency: Latency::default() };
+        let tally = Tally { reads: 3, writes: 2, ..Tally::default() };
         assert_eq!(tally.bytes(1000), (3 * 1000 + 2 * 8, 3 * 8 + 2 * 1000));
     }
 }
