@@ -303,6 +303,7 @@ impl Made {
             trials: self.header.order.iter().map(made).collect(),
             header: self.header,
             resumed: Vec::new(),
+            asked: Vec::new(),
             end: Some(End {
                 at: "2026-01-01T01:00:00Z".to_owned(),
                 reason: "complete".to_owned(),

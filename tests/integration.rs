@@ -18,6 +18,8 @@ mod live;
 mod loads;
 #[path = "it/probe.rs"]
 mod probe;
+#[path = "it/reboots.rs"]
+mod reboots;
 #[path = "it/recorded.rs"]
 mod recorded;
 #[path = "it/report.rs"]

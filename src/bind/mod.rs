@@ -26,10 +26,24 @@ pub use words::{command as command_words, process as process_words, unbound as s
 
 /// Binds an experiment to a host, or names everything in it that this host cannot do.
 pub fn bind(experiment: &Experiment, facts: &HostFacts) -> Result<Schedule, Vec<Diagnostic>> {
+    bind_part(experiment, facts, &|_| true)
+}
+
+/// Binds the treatments that one boot serves, by their index. The others stand in the schedule without changes and
+/// processes: they are bound to the boots that serve them.
+pub fn bind_part(
+    experiment: &Experiment,
+    facts: &HostFacts,
+    is_served: &dyn Fn(usize) -> bool,
+) -> Result<Schedule, Vec<Diagnostic>> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     let mut remarks: Vec<String> = Vec::new();
     let mut treatments = Vec::with_capacity(experiment.treatments.len());
-    for treatment in &experiment.treatments {
+    for (index, treatment) in experiment.treatments.iter().enumerate() {
+        if !is_served(index) {
+            treatments.push(Treatment { name: treatment.name.clone(), ..Treatment::default() });
+            continue;
+        }
         match Binding::new(treatment, facts).bind(treatment, experiment) {
             Ok((bound, said)) => {
                 remarks.extend(said);
@@ -269,7 +283,7 @@ pub struct Schedule {
 }
 
 /// A treatment on this host.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Treatment {
     /// As in the design.
     pub name: String,

@@ -38,7 +38,6 @@ pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
 
 fn setting_refusal(setting: &Setting) -> Option<String> {
     let what = match &setting.kind {
-        SettingKind::Boot(_) => "`boot`",
         SettingKind::Channels { .. } => "`channels`",
         SettingKind::Coalesce { .. } => "`coalesce`",
         SettingKind::IdleStates(_) => "`idle_states`",
@@ -54,7 +53,8 @@ fn setting_refusal(setting: &Setting) -> Option<String> {
         SettingKind::Turbo(_) => "`turbo`",
         SettingKind::Workqueues(_) => "`workqueues`",
         SettingKind::Xps { .. } => "`xps`",
-        SettingKind::CpuOffline(_)
+        SettingKind::Boot(_)
+        | SettingKind::CpuOffline(_)
         | SettingKind::DefaultRoute(_)
         | SettingKind::Governor(_)
         | SettingKind::Route { .. }

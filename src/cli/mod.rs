@@ -21,7 +21,7 @@ mod print;
 mod progress;
 mod report;
 mod restore;
-mod run;
+pub mod run;
 mod select;
 mod table;
 
@@ -188,26 +188,27 @@ enum Command {
 
 /// Which experiments, with which parameters.
 #[derive(Debug, Args)]
-struct Selection {
+pub struct Selection {
     /// Files, or folders searched for .exp files
     #[arg(required = true)]
-    paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
     /// Only the experiment of that name; may be given several times
     #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
+    pub only: Vec<String>,
     /// Another seed for the order of trials
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
+    /// Values for `param`
     #[command(flatten)]
-    params: Params,
+    pub params: Params,
 }
 
 /// Values for `param`.
 #[derive(Debug, Args)]
-struct Params {
+pub struct Params {
     /// Value of a `param`; may be given several times
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
-    set: Vec<(String, String)>,
+    pub set: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]

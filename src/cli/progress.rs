@@ -68,15 +68,21 @@ impl Progress for TwoStage<'_> {
     }
 
     fn further(&mut self) -> Option<Decision> {
-        let decision = two_stage::decide(self.header, &self.trials)?;
-        let order = bind::further(self.experiment, decision.blocks);
-        self.lines.planned += order.len();
-        let needed = decision.needed.map_or_else(|| "a number nobody can tell".to_owned(), |needed| needed.to_string());
-        let missed = if decision.target_missed() { ": target not reached" } else { "" };
-        print::talk(&format!(
-            "after the pilot: the wanted width needs {needed} blocks; {} in all{missed}",
-            decision.blocks
-        ));
-        Some(Decision { at: jiff::Timestamp::now().to_string(), order, ..decision })
+        let decision = decide(self.experiment, self.header, &self.trials)?;
+        self.lines.planned += decision.order.len();
+        Some(decision)
     }
+}
+
+/// The one look after the pilot, told as it is taken; `None` for a run without one.
+pub(super) fn decide(experiment: &Experiment, header: &Header, trials: &[Trial]) -> Option<Decision> {
+    let decision = two_stage::decide(header, trials)?;
+    let order = bind::further(experiment, decision.blocks);
+    let needed = decision.needed.map_or_else(|| "a number nobody can tell".to_owned(), |needed| needed.to_string());
+    let missed = if decision.target_missed() { ": target not reached" } else { "" };
+    print::talk(&format!(
+        "after the pilot: the wanted width needs {needed} blocks; {} in all{missed}",
+        decision.blocks
+    ));
+    Some(Decision { at: jiff::Timestamp::now().to_string(), order, ..decision })
 }

@@ -8,15 +8,42 @@ use super::select::{self, Selected};
 use super::{Exit, Selection, print, report, restore};
 use crate::analysis::{self, ExpectationVerdict, Findings};
 use crate::bind::{self, Caller, ChangeKind, Schedule};
+use crate::design::Order;
 use crate::diagnostic::Diagnostic;
-use crate::host::{self, files::Root};
+use crate::host;
+use crate::host::files::Files;
 use crate::recording::{self, HostFacts, Line, Recording, Writer};
-use crate::run::{self as runner, Machine, Outcome, Plan, StopSignals};
-use crate::settings::{self, Live, Settings, System as _};
+use crate::run::{self as runner, BetweenBlocks, Machine, Outcome, Plan, StopSignals};
+use crate::settings::{self, Live, Settings, System};
+
+mod reboots;
+
+/// Where experiments are run.
+pub struct Host<'a> {
+    /// Its files, and the only way to change them.
+    pub system: &'a dyn System,
+    /// Where the journal lives.
+    pub state_dir: &'a Path,
+    /// The irqlab program, which starts workloads.
+    pub program: &'a Path,
+    /// A folder for the output of workloads.
+    pub scratch: &'a Path,
+    /// The stop signals, blocked before anything else made a thread.
+    pub signals: &'a StopSignals,
+}
+
+impl Host<'_> {
+    /// The host as the trial loop takes it.
+    fn machine<'a>(&'a self, settings: &'a mut Settings<'_>) -> Machine<'a> {
+        runner::scratch::sweep(self.scratch);
+        let Host { system, program, scratch, signals, .. } = *self;
+        Machine { files: system, apply: settings, signals, program, scratch }
+    }
+}
 
 /// Whether to begin anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub enum Start {
     /// A run of its own.
     Fresh,
     /// Go on with what an interrupted run left.
@@ -37,6 +64,7 @@ struct Ready<'a> {
     template: Option<String>,
 }
 
+/// Runs experiments on the running host.
 pub(super) fn run(selection: &Selection, out: &Path, start: Start) -> Exit {
     // Before anything else makes a thread: from here on no signal ends the program between a change and its undoing.
     let signals = match StopSignals::block() {
@@ -46,12 +74,26 @@ pub(super) fn run(selection: &Selection, out: &Path, start: Start) -> Exit {
             return Exit::Run;
         }
     };
+    let program = match runner::own_program() {
+        Ok(program) => program,
+        Err(error) => {
+            print::error(format!("cannot find the irqlab program: {error}"));
+            return Exit::Run;
+        }
+    };
+    let (system, state_dir, scratch) = (Live::new(), settings::state_dir(), runner::scratch::place());
+    let host = Host { system: &system, state_dir: &state_dir, program: &program, scratch: &scratch, signals: &signals };
+    on(&host, selection, out, start)
+}
+
+/// Runs experiments on a host.
+pub fn on(host: &Host<'_>, selection: &Selection, out: &Path, start: Start) -> Exit {
     let selected = match select::select(selection) {
         Ok(selected) => selected,
         Err(exit) => return exit,
     };
-    let root = Root::new("/");
-    let facts = std::cell::LazyCell::new(|| host::read_facts(&root));
+    let files: &dyn Files = host.system;
+    let facts = std::cell::LazyCell::new(|| host::read_facts(files));
     let mut exit = Exit::Fine;
     let mut ran = false;
     for selected in &selected {
@@ -61,15 +103,15 @@ pub(super) fn run(selection: &Selection, out: &Path, start: Start) -> Exit {
             ran |= this <= Exit::Failed;
             continue;
         }
-        let ready = match ready(selected, &facts, &root) {
-            Ok(ready) => ready,
-            Err(refused) => {
-                print::talk(&format!("{}: not run", selected.experiment.name));
-                exit = exit.and(refused);
-                continue;
-            }
+        let attempt = if selected.experiment.needs_boots() && selected.experiment.lab.is_none() {
+            reboots::run(host, (selected, &facts), out, start)
+        } else {
+            ready((selected, host), &facts, &|_| true).map(|ready| execute(&ready, out, start, host))
         };
-        let (this, end) = execute(&ready, out, start, &signals);
+        let (this, end) = attempt.unwrap_or_else(|refused| {
+            print::talk(&format!("{}: not run", selected.experiment.name));
+            (refused, Continue::Go)
+        });
         exit = exit.and(this);
         ran |= this <= Exit::Failed;
         if end == Continue::Stop {
@@ -123,18 +165,24 @@ enum Continue {
     Stop,
 }
 
-/// Holds everything an experiment asks for against this host and this version.
-fn ready<'a>(selected: &'a Selected, facts: &'a HostFacts, root: &Root) -> Result<Ready<'a>, Exit> {
+/// Prints why something is not run.
+fn refuse(selected: &Selected, diagnostics: &[Diagnostic]) -> Result<(), Exit> {
+    print::diagnostics(diagnostics, &selected.sources);
+    if diagnostics.is_empty() { Ok(()) } else { Err(Exit::Host) }
+}
+
+/// Holds everything an experiment asks for against this host and this version; of its treatments those that are served.
+fn ready<'a>(
+    (selected, host): (&'a Selected, &Host<'_>),
+    facts: &'a HostFacts,
+    is_served: &dyn Fn(usize) -> bool,
+) -> Result<Ready<'a>, Exit> {
     let experiment = &selected.experiment;
-    let refuse = |diagnostics: &[Diagnostic]| {
-        print::diagnostics(diagnostics, &selected.sources);
-        if diagnostics.is_empty() { Ok(()) } else { Err(Exit::Host) }
-    };
+    let refuse = |diagnostics: &[Diagnostic]| refuse(selected, diagnostics);
     refuse(&bind::refusals(experiment))?;
-    let live = Live::new();
-    let caller = Caller { root: live.is_root(), tools: select::tools(experiment) };
+    let caller = Caller { root: host.system.is_root(), tools: select::tools(experiment) };
     refuse(&bind::unmet(experiment, facts, &caller))?;
-    let schedule = bind::bind(experiment, facts).or_else(|diagnostics| {
+    let schedule = bind::bind_part(experiment, facts, is_served).or_else(|diagnostics| {
         refuse(&diagnostics)?;
         Err(Exit::Host)
     })?;
@@ -158,7 +206,7 @@ fn ready<'a>(selected: &'a Selected, facts: &'a HostFacts, root: &Root) -> Resul
     }
     let mut missing: Vec<Diagnostic> = Vec::new();
     for change in changes {
-        if let Err(error) = settings::current(change, root) {
+        if let Err(error) = settings::current(change, host.system) {
             let message = format!("{}: {error}", settings::describe(change));
             let help = "take it out, or run this on a host that has it".to_owned();
             let diagnostic = change.span.error(crate::diagnostic::Kind::HostCannot { message, help });
@@ -207,15 +255,14 @@ fn header_of(selected: &Selected, design: recording::Design) -> recording::Heade
     }
 }
 
-fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -> (Exit, Continue) {
+fn execute(ready: &Ready<'_>, out: &Path, start: Start, host: &Host<'_>) -> (Exit, Continue) {
     let failed = |message: String| {
         print::error(message);
         (Exit::Run, Continue::Stop)
     };
     let experiment = &ready.selected.experiment;
-    let live = Live::new();
     // The lock comes first: a second runner must not even touch the recording of the first.
-    let mut settings = match Settings::open(&live, &settings::state_dir(), &experiment.name) {
+    let mut settings = match Settings::open(host.system, host.state_dir, &experiment.name) {
         Ok(settings) => settings,
         Err(error) => return failed(error.to_string()),
     };
@@ -225,20 +272,24 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
     };
     let partial = folder.join(PARTIAL);
     let protocol = &experiment.protocol;
-    let plan = Plan::new(&ready.schedule, (protocol.settle_ms, protocol.retries));
     let header = header(ready);
-    let (mut writer, plan, earlier) = match begin(&partial, &header, plan, start) {
+    let (mut writer, earlier) = match begin(&partial, &header, start) {
         Ok(begun) => begun,
         Err(exit) => return (exit, Continue::Stop),
     };
-    let program = match runner::own_program() {
-        Ok(program) => program,
-        Err(error) => return failed(format!("cannot find the irqlab program: {error}")),
-    };
-    let scratch = runner::scratch::place();
-    runner::scratch::sweep(&scratch);
-    let machine =
-        Machine { files: &Root::new("/"), apply: &mut settings, signals, program: &program, scratch: &scratch };
+    if earlier.is_some()
+        && let Err(error) = resumed(&mut writer, &header)
+    {
+        return failed(error);
+    }
+    let mut plan = Plan::new(&ready.schedule, (protocol.settle_ms, protocol.retries));
+    if let Some(recording) = &earlier {
+        plan = plan.resume(recording);
+    }
+    if protocol.order == Order::Blocks && experiment.factors.iter().any(|factor| factor.hard_to_change) {
+        plan.between_blocks = BetweenBlocks::PutBack;
+    }
+    let machine = host.machine(&mut settings);
     let mut lines = Lines::new(&header.design, plan.trials.len());
     let decided = |recording: &Recording| {
         recording.header.design.protocol.until.as_ref().is_some_and(|until| until.decided.is_some())
@@ -257,11 +308,7 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
             (exit.and(put_back), if put_back == Exit::Fine { Continue::Go } else { Continue::Stop })
         }
         Ok(Outcome::Interrupted { signal }) => {
-            print::error(format!(
-                "interrupted by {signal}; what was recorded is in {}: `irqlab run {} --resume` goes on",
-                partial.display(),
-                ready.selected.path.display()
-            ));
+            print::error(interrupted(&signal, &partial, ready.selected));
             (Exit::Run, Continue::Stop)
         }
         Err(error) => {
@@ -273,12 +320,7 @@ fn execute(ready: &Ready<'_>, out: &Path, start: Start, signals: &StopSignals) -
 }
 
 /// Creates the recording, or takes up the one that is there and gives it.
-fn begin<'a>(
-    partial: &Path,
-    header: &recording::Header,
-    plan: Plan<'a>,
-    start: Start,
-) -> Result<(Writer, Plan<'a>, Option<Recording>), Exit> {
+fn begin(partial: &Path, header: &recording::Header, start: Start) -> Result<(Writer, Option<Recording>), Exit> {
     let run = |message: String| {
         print::error(message);
         Exit::Run
@@ -295,7 +337,7 @@ fn begin<'a>(
                 run(format!("cannot write {}: {error}", partial.display()))
             }
         })?;
-        return Ok((writer, plan, None));
+        return Ok((writer, None));
     }
     if !partial.exists() {
         print::error(format!("there is no unfinished run to go on with: {} does not exist", partial.display()));
@@ -315,11 +357,28 @@ fn begin<'a>(
         );
         return Err(Exit::Usage);
     }
-    let mut writer = Writer::resume(partial, &recorded)
+    let writer = Writer::resume(partial, &recorded)
         .map_err(|error| run(format!("cannot write {}: {error}", partial.display())))?;
-    let resumed = Line::Resumed { at: header.started_at.clone(), host: Box::new(header.host.clone()) };
-    writer.append(&resumed).map_err(|error| run(format!("cannot write {}: {error}", partial.display())))?;
-    Ok((writer, plan.resume(&recorded), Some(recorded)))
+    Ok((writer, Some(recorded)))
+}
+
+/// Adds a line.
+fn append(writer: &mut Writer, line: &Line) -> Result<(), String> {
+    writer.append(line).map_err(|error| format!("cannot write {}: {error}", writer.path().display()))
+}
+
+/// Says in the recording that the run goes on.
+fn resumed(writer: &mut Writer, header: &recording::Header) -> Result<(), String> {
+    append(writer, &Line::Resumed { at: header.started_at.clone(), host: Box::new(header.host.clone()) })
+}
+
+/// What to do after a stop signal.
+fn interrupted(signal: &str, partial: &Path, selected: &Selected) -> String {
+    format!(
+        "interrupted by {signal}; what was recorded is in {}: `irqlab run {} --resume` goes on",
+        partial.display(),
+        selected.path.display()
+    )
 }
 
 /// Renames the recording, writes its report and says what came out.

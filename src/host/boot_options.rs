@@ -1,5 +1,5 @@
 //! Which options of a kernel command line are in force, from what the kernel shows rather than from what it was told.
-//! Pure: takes facts, reads nothing.
+//! Pure: takes facts, reads nothing. Also makes the command line for another boot.
 //!
 //! An option counts by its effect. Where a kernel shows no effect of it, only the command line can tell, and
 //! [`BootOption::in_force`] is `None`. An effect that is there without the option (a machine with one CPU, `nosmp`) is in
@@ -8,7 +8,7 @@
 use crate::cpu_set::{Cpu, CpuSet};
 use crate::recording::{BootOption, HostFacts};
 
-use super::command_line::{comparable, name, options};
+use super::command_line::{DROPPED, comparable, name, options};
 
 /// What a running kernel shows of an option.
 pub fn evidence(facts: &HostFacts, option: &str) -> BootOption {
@@ -23,13 +23,62 @@ pub fn evidence(facts: &HostFacts, option: &str) -> BootOption {
 pub fn on_command_line(facts: &HostFacts, option: &str) -> bool {
     let line = facts.command_line.as_deref().unwrap_or_default();
     let same_name = |told: &&str| name(told) == name(option);
-    // `console=` and its like are lists made of several options; nothing is lost when any of them is taken as told.
-    let lists = ["console", "earlycon", "hugepages", "hugepagesz", "memmap", "blacklist"].contains(&&*name(option));
     let mut told = options(line).into_iter().filter(same_name);
-    if lists {
+    if is_list(option) {
         return told.any(|told| comparable(told) == comparable(option));
     }
     told.next_back().is_some_and(|told| comparable(told) == comparable(option))
+}
+
+/// A command line for another boot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandLine {
+    /// The whole line, without what boot loaders add themselves (`BOOT_IMAGE`, `initrd`).
+    pub text: String,
+    /// Options taken away.
+    pub removed: Vec<String>,
+    /// Options added.
+    pub added: Vec<String>,
+    /// Whether any was.
+    pub changed: bool,
+}
+
+/// The command line of a boot that has the options `wanted` and none of `named` else: `current` with as little changed
+/// as possible. An option of the machine's own that gave way to another value of it (`first` is the line before the first
+/// boot) comes back where no level sets it.
+pub fn command_line(current: &str, (wanted, named): (&[&str], &[&str]), first: &str) -> CommandLine {
+    let among = |list: &[&str], option: &str| list.iter().any(|other| comparable(other) == comparable(option));
+    let sets = |list: &[&str], option: &str| list.iter().any(|other| name(other) == name(option));
+    let told = options(current);
+    let stays = |option: &&str| {
+        let replaced = sets(wanted, option) && !is_list(option);
+        among(wanted, option) || !(among(named, option) || replaced)
+    };
+    let (kept, removed): (Vec<&str>, Vec<&str>) = told.into_iter().partition(stays);
+    let gave_way = |option: &&str| {
+        let own = sets(named, option) && !among(named, option) && !option.contains(DROPPED);
+        own && !sets(wanted, option) && !among(&kept, option)
+    };
+    let mut added: Vec<&str> = options(first).into_iter().filter(gave_way).collect();
+    for option in wanted {
+        if !among(&kept, option) && !among(&added, option) {
+            added.push(option);
+        }
+    }
+    let loaders = |option: &&&str| !matches!(&*name(option), "BOOT_IMAGE" | "initrd");
+    let mut words: Vec<&str> = kept.iter().filter(loaders).copied().chain(added.iter().copied()).collect();
+    let for_init = current.split_once(" -- ").map(|(_, words)| words.trim());
+    words.extend(for_init.iter().flat_map(|rest| ["--", rest]));
+    let owned = |options: &[&str]| options.iter().map(|option| (*option).to_owned()).collect::<Vec<String>>();
+    let changed = !(removed.is_empty() && added.is_empty());
+    CommandLine { text: words.join(" "), removed: owned(&removed), added: owned(&added), changed }
+}
+
+/// Options that may stand there several times, each time for something else.
+fn is_list(option: &str) -> bool {
+    const LISTS: [&str; 8] =
+        ["blacklist", "console", "earlycon", "hugepages", "hugepagesz", "memmap", "module_blacklist", "pci"];
+    LISTS.contains(&&*name(option))
 }
 
 /// Whether it takes a look at busy CPUs to tell: the file claims a watchdog, and only the NMI row can say whether one

@@ -30,6 +30,26 @@ pub struct Boot {
     pub treatments: BTreeMap<usize, Treatment>,
 }
 
+/// A boot of the host that was asked for, because the running one is not the one that is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootAsked {
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// `/proc/sys/kernel/random/boot_id` of the boot in which it was asked for.
+    pub boot_id: String,
+    /// [`super::PlannedTrial::boot`] of the trials it is for.
+    pub planned: u32,
+    /// Options of it that are not in force in this boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<BootOption>,
+    /// Options of other levels that are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwanted: Vec<BootOption>,
+    /// `/proc/cmdline` of this boot, without what identifies the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_line: Option<String>,
+}
+
 /// The virtual machine of a boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabFacts {

@@ -9,7 +9,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Boot, Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, PublishedRow, PublishedValues, Trial,
+    Boot, BootAsked, Decision, Design, End, FORMAT, Header, HostFacts, Line, PlannedTrial, PublishedRow,
+    PublishedValues, Trial,
 };
 
 /// Longest line a reader takes: far above a trial of the largest host, small enough to hold in memory.
@@ -24,6 +25,8 @@ pub struct Recording {
     pub trials: Vec<Trial>,
     /// Each resumption: time (RFC 3339, UTC) and host facts.
     pub resumed: Vec<(String, HostFacts)>,
+    /// Boots of the host asked for since the last one that was recorded.
+    pub asked: Vec<BootAsked>,
     /// How the run ended; `None` when it was cut off, or resumed and not yet over.
     pub end: Option<End>,
     /// What the reader had to leave out.
@@ -292,7 +295,15 @@ fn add_line(recording: Option<Recording>, bytes: &[u8], place: &Place<'_>) -> Re
     let length = bytes.len() as u64;
     let Some(mut recording) = recording else {
         let header = read_header(bytes, place)?;
-        return Ok(Recording { header, trials: Vec::new(), resumed: Vec::new(), end: None, notes: Vec::new(), length });
+        return Ok(Recording {
+            header,
+            trials: Vec::new(),
+            resumed: Vec::new(),
+            asked: Vec::new(),
+            end: None,
+            notes: Vec::new(),
+            length,
+        });
     };
     match serde_json::from_slice(bytes).map_err(|error| place.malformed(error))? {
         Line::Header(_) => return Err(place.inconsistent("a second header")),
@@ -307,6 +318,11 @@ fn add_line(recording: Option<Recording>, bytes: &[u8], place: &Place<'_>) -> Re
         Line::Boot(boot) => {
             check_boot(&boot, &recording.header).map_err(|detail| place.inconsistent(detail))?;
             recording.header.boots.push(boot);
+            recording.asked.clear();
+        }
+        Line::BootAsked(asked) => {
+            recording.asked.push(asked);
+            recording.end = None;
         }
         Line::Decided(decision) => {
             decide(&mut recording.header, decision).map_err(|detail| place.inconsistent(detail))?;

@@ -17,7 +17,7 @@ pub mod design;
 pub mod facts;
 pub mod file;
 
-pub use boot::{Accelerator, Boot, BootOption, LabFacts};
+pub use boot::{Accelerator, Boot, BootAsked, BootOption, LabFacts};
 pub use design::{
     Comparison, Decision, Design, Direction, Expectation, Factor, IrqList, MaskGroup, Metric, MetricExpr, ProcessPlan,
     Protocol, Relation, Treatment, Until,
@@ -46,6 +46,8 @@ pub enum Line {
     },
     /// A machine was booted for some trials; written before the first of them.
     Boot(Boot),
+    /// The host has to be booted before the run can go on.
+    BootAsked(BootAsked),
     /// The one look after the pilot of a two-stage run, written before what it adds is run.
     Decided(Decision),
     /// The run is over, and what putting the host back gave.

@@ -18,6 +18,7 @@ pub mod evidence;
 pub mod launch;
 mod leftovers;
 mod process;
+pub mod reboots;
 pub mod scratch;
 mod signals;
 mod trial;
@@ -53,13 +54,28 @@ pub struct Plan<'a> {
     pub attempts: BTreeMap<u32, u32>,
     /// Number of lines of trials already in the recording.
     pub sequence: u32,
+    /// [`Boot::number`](crate::recording::Boot::number) of the boot they run in, where boots are recorded.
+    pub boot: Option<u32>,
+    /// What happens to the host between two blocks.
+    pub between_blocks: BetweenBlocks,
+}
+
+/// What happens to the host between two blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BetweenBlocks {
+    /// One treatment follows the other.
+    GoOn,
+    /// It is put back first. A whole plot that ends one block may begin the next, and has to be set up anew there: both
+    /// blocks would share what was special about its set-up.
+    PutBack,
 }
 
 impl<'a> Plan<'a> {
     /// A whole schedule.
     pub fn new(schedule: &'a Schedule, (settle_ms, retries): (u64, u32)) -> Self {
         let (trials, attempts) = (schedule.order.clone(), BTreeMap::new());
-        Plan { schedule, settle_ms, retries, trials, attempts, sequence: 0 }
+        let between_blocks = BetweenBlocks::GoOn;
+        Plan { schedule, settle_ms, retries, trials, attempts, sequence: 0, boot: None, between_blocks }
     }
 
     /// What an earlier run into `recording` has left to do: trials without a valid run.
@@ -100,6 +116,9 @@ pub enum RunError {
     /// A kernel service or the disk failed.
     #[error("{what}: {source}")]
     Io { what: &'static str, source: io::Error },
+    /// The host could not be put back between two blocks.
+    #[error("the host could not be put back between two blocks: {0}")]
+    NotPutBack(String),
     /// A defect of irqlab.
     #[error("irqlab panicked: {0}")]
     Panic(String),
@@ -134,15 +153,16 @@ pub fn own_program() -> io::Result<PathBuf> {
 /// Runs the trials, writes each as it ends, and puts the host back: after success, an error, a stop signal or
 /// a panic. Further stop signals do not hurry it. The last line of the recording says how it ended.
 pub fn run(machine: Machine<'_>, plan: &Plan<'_>, writer: &mut Writer, progress: &mut dyn Progress) -> Finished {
-    let mut runner = trial::Runner { machine, kept: None, sequence: plan.sequence };
-    let trials = catch_unwind(AssertUnwindSafe(|| trials(&mut runner, plan, writer, progress)));
+    let mut runner = trial::Runner { machine, kept: None, sequence: plan.sequence, boot: plan.boot };
+    let mut earlier = Restored::default();
+    let trials = catch_unwind(AssertUnwindSafe(|| trials((&mut runner, &mut earlier), plan, writer, progress)));
     let mut outcome = trials.unwrap_or_else(|panic| Err(RunError::Panic(panic_text(panic.as_ref()))));
     if let Err(error) = runner.clear()
         && outcome.is_ok()
     {
         outcome = Err(error);
     }
-    let restored = runner.machine.apply.restore();
+    let restored = together(earlier, runner.machine.apply.restore());
     let end = End {
         at: jiff::Timestamp::now().to_string(),
         reason: match &outcome {
@@ -160,6 +180,30 @@ pub fn run(machine: Machine<'_>, plan: &Plan<'_>, writer: &mut Writer, progress:
         outcome = Err(RunError::Recording { path: writer.path().to_owned(), source });
     }
     Finished { outcome, restored }
+}
+
+/// What putting the host back gave, over all the times it was done. What failed earlier was tried again at the end.
+fn together(earlier: Restored, last: Restored) -> Restored {
+    let mut remarks = earlier.remarks;
+    for remark in last.remarks {
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
+    Restored {
+        restored: earlier.restored + last.restored,
+        already: earlier.already + last.already,
+        failed: last.failed,
+        remarks,
+    }
+}
+
+/// Puts the host back between two blocks; what cannot be put back ends the run.
+fn put_back(runner: &mut trial::Runner<'_>, earlier: &mut Restored) -> Result<(), RunError> {
+    let mut restored = runner.machine.apply.restore();
+    let failed = std::mem::take(&mut restored.failed);
+    *earlier = together(std::mem::take(earlier), restored);
+    if failed.is_empty() { Ok(()) } else { Err(RunError::NotPutBack(failed.join("; "))) }
 }
 
 /// The further trials of a two-stage run, once their decision is written.
@@ -183,7 +227,7 @@ struct Queued {
 }
 
 fn trials(
-    runner: &mut trial::Runner<'_>,
+    (runner, earlier): (&mut trial::Runner<'_>, &mut Restored),
     plan: &Plan<'_>,
     writer: &mut Writer,
     progress: &mut dyn Progress,
@@ -191,13 +235,17 @@ fn trials(
     leftovers::adopt().map_err(|source| RunError::Io { what: "cannot become a child subreaper", source })?;
     let queued = |planned: &PlannedTrial| Queued { planned: *planned, tries: 0 };
     let mut queue: VecDeque<Queued> = plan.trials.iter().map(queued).collect();
-    let (mut invalid, mut looked) = (0, false);
+    let (mut invalid, mut looked, mut last_block) = (0, false, None);
     loop {
         if queue.is_empty() && !std::mem::replace(&mut looked, true) {
             queue.extend(further(writer, progress)?.iter().map(queued));
         }
         let Some(Queued { planned, tries }) = queue.pop_front() else { break };
         let attempt = plan.attempts.get(&planned.number).copied().unwrap_or(0) + tries;
+        let is_new = last_block.replace(planned.block).is_some_and(|block| block != planned.block);
+        if is_new && plan.between_blocks == BetweenBlocks::PutBack {
+            put_back(runner, earlier)?;
+        }
         progress.trial_started(&planned, attempt);
         let treatment = &plan.schedule.treatments[planned.treatment];
         let end = runner.trial(treatment, (planned, attempt), plan.settle_ms)?;

@@ -35,6 +35,8 @@ pub(super) struct Runner<'a> {
     pub kept: Option<Kept>,
     /// Number of the next line of a trial.
     pub sequence: u32,
+    /// The boot that is recorded with each trial.
+    pub boot: Option<u32>,
 }
 
 /// A trial that is over.
@@ -100,7 +102,7 @@ impl Runner<'_> {
         (planned, attempt): (PlannedTrial, u32),
         settle_ms: u64,
     ) -> Result<TrialEnd, RunError> {
-        let mut trial = blank(planned, attempt, self.sequence);
+        let mut trial = Trial { boot: self.boot, ..blank(planned, attempt, self.sequence) };
         let folder = scratch::folder(self.machine.scratch);
         let folder = folder.map_err(failed("cannot make a folder for outputs"))?;
         let mut cast = Cast { all: Vec::new(), backgrounds: 0 };

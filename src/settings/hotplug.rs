@@ -79,10 +79,10 @@ pub(super) fn make_cpu(system: &dyn System, cpu: Cpu, online: bool) -> Result<Ma
     switch(system, &path(cpu), state(online))
 }
 
-/// What may change when a CPU goes, and its present state: masks of interrupts that can be set, cpusets of cgroup v1
-/// below the root, affinities narrower than the host.
+/// What may change when a CPU goes or comes back, and its present state: CPUs somebody has taken offline, masks of
+/// interrupts that can be set, cpusets of cgroup v1 below the root, affinities narrower than the host.
 pub(super) fn disturbed(system: &dyn System) -> Result<Vec<(Thing, Saved)>, SystemError> {
-    let mut found = Vec::new();
+    let mut found = offline_cpus(system);
     for name in system.list("/proc/irq")? {
         let Ok(irq) = name.parse::<u32>() else { continue };
         let identity = affinity::identity(system, Irq(irq))?;
@@ -111,6 +111,14 @@ pub(super) fn disturbed(system: &dyn System) -> Result<Vec<(Thing, Saved)>, Syst
         }
     }
     Ok(found)
+}
+
+/// CPUs that are offline now. Switching SMT on brings all of them (`cpuhp_smt_enable`, kernel/cpu.c).
+fn offline_cpus(files: &dyn Files) -> Vec<(Thing, Saved)> {
+    let names = files.list("/sys/devices/system/cpu").unwrap_or_default();
+    let cpus = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok());
+    let state_of = |cpu: u32| Some((Thing::CpuOnline { cpu }, Saved::of_bytes(&files.read(&path(Cpu(cpu))).ok()?)));
+    cpus.filter_map(state_of).filter(|(_, state)| kernel_file::text_of(state).trim() == "0").collect()
 }
 
 /// Where cgroup v1 has the cpuset controller.

@@ -13,7 +13,7 @@ use irqlab::bind::{ChangeKind, OnRefusal, Schedule};
 use irqlab::cpu_set::{Cpu, CpuSet, Irq};
 use irqlab::design::{self, Parser};
 use irqlab::recording::{self, Decision, Fault, PlannedTrial, Recording, Writer};
-use irqlab::run::{Outcome, Plan, RunError};
+use irqlab::run::{BetweenBlocks, Outcome, Plan, RunError};
 use stage::{Stage, interrupts, process, shell, words};
 
 #[path = "run/stage.rs"]
@@ -301,6 +301,52 @@ fn an_invalid_trial_is_repeated_at_the_end_of_its_block() {
         assert_eq!(finished.outcome.unwrap(), Outcome::Complete { invalid: 0 });
         assert_eq!(ran(&recording), [(0, 0, 0), (1, 0, 1), (0, 1, 2), (2, 0, 3)]);
         assert_eq!(recording.remaining(), []);
+    });
+}
+
+#[test]
+fn a_whole_plot_is_set_up_anew_in_every_block() {
+    alone("a_whole_plot_is_set_up_anew_in_every_block", || {
+        let mut stage = Stage::new(vec![words("work", &["true"])]);
+        stage.blocks = vec![0, 1, 1, 2];
+        stage.between_blocks = BetweenBlocks::PutBack;
+        let (finished, recording) = stage.run();
+        assert_eq!(finished.outcome.unwrap(), Outcome::Complete { invalid: 0 });
+        let is_told = |event: &&String| event.starts_with("enter") || *event == "restore";
+        let events: Vec<String> = stage.events.borrow().iter().filter(is_told).cloned().collect();
+        let enter = "enter 1 changes";
+        assert_eq!(events, [enter, "restore", enter, enter, "restore", enter, "restore"]);
+        assert_eq!((finished.restored.restored, recording.end.unwrap().restored), (6, 6), "every time counts");
+
+        fs::remove_file(stage.path()).unwrap();
+        stage.events.borrow_mut().clear();
+        stage.between_blocks = BetweenBlocks::GoOn;
+        stage.run();
+        assert_eq!(stage.events.borrow().iter().filter(|event| *event == "restore").count(), 1);
+    });
+}
+
+#[test]
+fn a_host_that_does_not_come_back_between_blocks_ends_the_run() {
+    alone("a_host_that_does_not_come_back_between_blocks_ends_the_run", || {
+        let mut stage = Stage::new(vec![words("work", &["true"])]);
+        stage.blocks = vec![1, 2];
+        stage.between_blocks = BetweenBlocks::PutBack;
+        stage.script.stays = vec!["smt: it reads `off`".to_owned()];
+        let (finished, recording) = stage.run();
+        let error = finished.outcome.unwrap_err();
+        assert_eq!(error.to_string(), "the host could not be put back between two blocks: smt: it reads `off`");
+        assert_eq!((recording.trials.len(), recording.end.unwrap().not_restored.len()), (1, 1));
+    });
+}
+
+#[test]
+fn trials_name_the_boot_they_ran_in() {
+    alone("trials_name_the_boot_they_ran_in", || {
+        let mut stage = Stage::new(vec![words("work", &["true"])]);
+        stage.boot = Some(3);
+        let (_, recording) = stage.run();
+        assert_eq!(recording.trials[0].boot, Some(3));
     });
 }
 

@@ -223,6 +223,55 @@ fn what_an_smt_toggle_narrows_is_written_back() {
 }
 
 #[test]
+fn a_cpu_that_somebody_took_offline_does_not_come_back_with_smt() {
+    let (mut host, folder) = (Scripted::new(), state_dir());
+    let (cpu_1, cpu_3) = ("/sys/devices/system/cpu/cpu1/online", "/sys/devices/system/cpu/cpu3/online");
+    host.set(cpu_1, "1\n");
+    host.set(cpu_3, "0\n");
+    let switched = |state: &str| vec![(cpu_1.to_owned(), state.to_owned()), (cpu_3.to_owned(), state.to_owned())];
+    // `on` brings every CPU that is there, as the kernel does.
+    host.effects.push(Effect { cause: SMT, value: "off", others: switched("0\n") });
+    host.effects.push(Effect { cause: SMT, value: "off\n", others: switched("0\n") });
+    host.effects.push(Effect { cause: SMT, value: "on\n", others: switched("1\n") });
+    let before = snapshot(&host);
+    let mut settings = open(&host, folder.path());
+    settings.enter(&[change(ChangeKind::Smt { on: false })]).unwrap();
+    assert_eq!(host.text(cpu_1), "0\n");
+    settings.enter(&[route(10, "0")]).unwrap();
+    assert_eq!((host.text(cpu_1).as_str(), host.text(cpu_3).as_str()), ("1\n", "0\n"), "between two treatments");
+    settings.enter(&[change(ChangeKind::Smt { on: false })]).unwrap();
+    assert_eq!(settings.restore().failed, Vec::<String>::new());
+    assert_eq!(snapshot(&host), before);
+}
+
+#[test]
+fn what_a_cpu_takes_along_comes_back_after_it() {
+    let (mut host, folder) = (Scripted::new(), state_dir());
+    let cpu_3 = "/sys/devices/system/cpu/cpu3/online";
+    let status = host.text("/proc/101/task/101/status").replace(":\t6", ":\t8");
+    host.set("/proc/101/task/101/status", &status);
+    host.set(&mask_path(11), "8\n");
+    let widened = status.replace(":\t8", ":\tf");
+    let others = vec![(mask_path(11), "7\n".to_owned()), ("/proc/101/task/101/status".to_owned(), widened)];
+    host.effects.push(Effect { cause: "/sys/devices/system/cpu/cpu3/online", value: "0\n", others });
+    let before = snapshot(&host);
+    let mut settings = open(&host, folder.path());
+    let offline = change(ChangeKind::CpuOnline { cpu: Cpu(3), online: false });
+    settings.enter(std::slice::from_ref(&offline)).unwrap();
+    assert_eq!((host.text(cpu_3).as_str(), host.text(&mask_path(11)).as_str()), ("0\n", "7\n"));
+    // The next whole plot is set up anew: nothing of the first set-up may leak into what counts as original.
+    settings.restore();
+    assert_eq!(snapshot(&host), before);
+    settings.enter(&[offline, route(11, "0")]).unwrap();
+    assert_eq!(settings.restore().failed, Vec::<String>::new());
+    assert_eq!(snapshot(&host), before);
+    let log = host.log();
+    let last = |text: &str| log.iter().rposition(|entry| entry.starts_with(text)).unwrap();
+    assert!(last(&format!("{cpu_3} = 1")) < last(&format!("{} = 8", mask_path(11))), "CPUs before masks: {log:?}");
+    assert!(last(&format!("{cpu_3} = 1")) < last("task 101 on 3"), "CPUs before tasks: {log:?}");
+}
+
+#[test]
 fn cpu_0_without_a_switch_is_online() {
     let (host, folder) = (Scripted::new(), state_dir());
     let mut settings = open(&host, folder.path());

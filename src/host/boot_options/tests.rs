@@ -328,3 +328,36 @@ fn a_host_is_read_for_its_threads_counters_and_parameters() {
     let parameters: Vec<(&str, &str)> = facts.module_parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(parameters, [("intel_idle.max_cstate", "9"), ("printk.time", "Y")]);
 }
+
+#[test]
+fn the_line_for_another_boot_changes_as_little_as_can_be() {
+    let named = ["noapic", "nmi_watchdog=1", "console=ttyS1"];
+    let cases: &[(&str, &[&str], &str, &str)] = &[
+        ("ro quiet", &["noapic"], "", "ro quiet noapic"),
+        ("ro noapic quiet", &["noapic"], "", "ro noapic quiet"),
+        ("ro noapic quiet", &[], "", "ro quiet"),
+        ("ro noapic", &["nmi_watchdog=1"], "", "ro nmi_watchdog=1"),
+        // The machine's own value gives way to a level's and comes back.
+        ("ro nmi_watchdog=0", &["nmi_watchdog=1"], "ro nmi_watchdog=0", "ro nmi_watchdog=1"),
+        ("ro nmi_watchdog=1", &["noapic"], "ro nmi_watchdog=0", "ro nmi_watchdog=0 noapic"),
+        ("ro nmi-watchdog=1 nmi_watchdog=0", &["nmi_watchdog=1"], "", "ro nmi-watchdog=1"),
+        // Lists are added to.
+        ("console=tty0", &["console=ttyS1"], "console=tty0", "console=tty0 console=ttyS1"),
+        ("console=tty0 console=ttyS1", &[], "console=tty0", "console=tty0"),
+        ("BOOT_IMAGE=/vmlinuz initrd=/i ro -- single", &["noapic"], "", "ro noapic -- single"),
+        ("dyndbg=\"file x.c +p\"", &["noapic"], "", "dyndbg=\"file x.c +p\" noapic"),
+        ("", &["noapic"], "", "noapic"),
+    ];
+    for (current, wanted, first, text) in cases {
+        let line = command_line(current, (wanted, &named), first);
+        assert_eq!(line.text, *text, "{current}");
+        assert_eq!(line.changed, !line.added.is_empty() || !line.removed.is_empty());
+        let again = command_line(&line.text, (wanted, &named), first);
+        assert_eq!((again.text.as_str(), again.changed), (*text, false), "a boot with it asks for nothing more");
+    }
+    let line = command_line("ro nmi_watchdog=1", (&["noapic"], &named), "ro nmi_watchdog=0");
+    assert_eq!(
+        (line.removed.join(" "), line.added.join(" ")),
+        ("nmi_watchdog=1".to_owned(), "nmi_watchdog=0 noapic".to_owned())
+    );
+}

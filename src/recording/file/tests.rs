@@ -410,3 +410,36 @@ fn a_decision_nobody_asked_for_is_refused() {
         assert!(matches!(error, ReadError::Inconsistent { .. }), "{error}");
     }
 }
+
+#[test]
+fn boots_asked_for_are_kept_until_one_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording.jsonl");
+    let mut writer = Writer::create(&path, &header(2)).unwrap();
+    let asked = |boot_id: &str| BootAsked {
+        at: String::new(),
+        boot_id: boot_id.to_owned(),
+        planned: 1,
+        missing: vec![],
+        unwanted: vec![],
+        command_line: None,
+    };
+    writer.append(&Line::End(end())).unwrap();
+    writer.append(&Line::BootAsked(asked("a"))).unwrap();
+    writer.append(&Line::BootAsked(asked("b"))).unwrap();
+    let recording = read(&path).unwrap();
+    assert_eq!(recording.asked, [asked("a"), asked("b")]);
+    assert_eq!(recording.end, None, "a part is over, not the run");
+    let boot = Boot {
+        number: 1,
+        planned: 1,
+        at: String::new(),
+        boot_id: Some("c".to_owned()),
+        lab: None,
+        host: HostFacts::default(),
+        options: vec![],
+        treatments: BTreeMap::new(),
+    };
+    writer.append(&Line::Boot(boot)).unwrap();
+    assert_eq!(read(&path).unwrap().asked, []);
+}

@@ -8,7 +8,7 @@ use super::recordings::{Recording, experiment};
 
 fn recorded(recording: Recording) -> Recorded {
     let Recording { header, trials, resumed, end } = recording;
-    Recorded { header, trials, resumed, end, notes: Vec::new(), length: 0 }
+    Recorded { header, trials, resumed, end, asked: Vec::new(), notes: Vec::new(), length: 0 }
 }
 
 /// Two treatments in five blocks whose values are `factor` times their own.

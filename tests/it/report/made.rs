@@ -222,6 +222,7 @@ pub(super) fn recording() -> Recording {
             not_restored: Vec::new(),
             remarks: Vec::new(),
         }),
+        asked: Vec::new(),
         notes: Vec::new(),
         length: 0,
     }

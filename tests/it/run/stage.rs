@@ -9,8 +9,10 @@ use irqlab::bind::{Change, ChangeKind, IrqIdentity, OnRefusal, Process, Schedule
 use irqlab::cpu_set::{Cpu, CpuSet, Irq};
 use irqlab::design;
 use irqlab::host::files::{Files, Root, SystemError};
-use irqlab::recording::{self, Decision, Fault, Header, HostFacts, PlannedTrial, Recording, Trial, Until, Writer};
-use irqlab::run::{Finished, Machine, Plan, Progress, StopSignals};
+use irqlab::recording::{
+    self, Boot, Decision, Fault, Header, HostFacts, Line, PlannedTrial, Recording, Trial, Until, Writer,
+};
+use irqlab::run::{BetweenBlocks, Finished, Machine, Plan, Progress, StopSignals};
 use irqlab::settings::{Apply, Deviation, Entered, Restored, SettingError};
 use irqlab::source::Span;
 
@@ -22,6 +24,8 @@ pub(super) struct Script {
     pub(super) refuse: fn(u32) -> bool,
     pub(super) deviate: fn(u32) -> bool,
     pub(super) panic: fn(u32) -> bool,
+    /// What cannot be put back.
+    pub(super) stays: Vec<String>,
     pub(super) entered: u32,
     pub(super) verified: RefCell<u32>,
 }
@@ -52,7 +56,7 @@ impl Apply for Script {
 
     fn restore(&mut self) -> Restored {
         self.events.borrow_mut().push("restore".to_owned());
-        Restored { restored: 2, ..Restored::default() }
+        Restored { restored: 2, failed: self.stays.clone(), ..Restored::default() }
     }
 }
 
@@ -105,6 +109,9 @@ pub(super) struct Stage {
     pub(super) treatments: Vec<Treatment>,
     pub(super) blocks: Vec<u32>,
     pub(super) retries: u32,
+    pub(super) between_blocks: BetweenBlocks,
+    /// The boot the trials run in.
+    pub(super) boot: Option<u32>,
     /// What the look after the planned trials gives.
     pub(super) further: Option<Decision>,
 }
@@ -136,10 +143,21 @@ impl Stage {
             refuse: |_| false,
             deviate: |_| false,
             panic: |_| false,
+            stays: Vec::new(),
             entered: 0,
             verified: RefCell::new(0),
         };
-        Stage { folder, events, script, treatments: vec![treatment], blocks: vec![1], retries: 0, further: None }
+        Stage {
+            folder,
+            events,
+            script,
+            treatments: vec![treatment],
+            blocks: vec![1],
+            retries: 0,
+            between_blocks: BetweenBlocks::GoOn,
+            boot: None,
+            further: None,
+        }
     }
 
     pub(super) fn background(mut self, process: Process) -> Self {
@@ -167,13 +185,18 @@ impl Stage {
 
     pub(super) fn run(&mut self) -> (Finished, Recording) {
         let schedule = Schedule { treatments: self.treatments.clone(), order: self.order(), remarks: vec![] };
-        let plan = Plan::new(&schedule, (0, self.retries));
+        let plan =
+            Plan { between_blocks: self.between_blocks, boot: self.boot, ..Plan::new(&schedule, (0, self.retries)) };
         let mut header = header(&self.order());
+        header.boots.extend(self.boot.map(booted));
         if self.further.is_some() {
             let metric = "work.real".to_owned();
             header.design.protocol.until = Some(Until { metric, within: 0.01, pilot: 1, max: 3, decided: None });
         }
         let mut writer = Writer::create(&self.path(), &header).unwrap();
+        for boot in header.boots {
+            writer.append(&Line::Boot(boot)).unwrap();
+        }
         self.run_plan(&plan, &mut writer)
     }
 
@@ -244,6 +267,19 @@ pub(super) fn shell(name: &str, text: &str) -> Process {
 
 pub(super) fn words(name: &str, words: &[&str]) -> Process {
     process(name, design::Command::Run(words.iter().map(|word| (*word).to_owned()).collect()))
+}
+
+fn booted(number: u32) -> Boot {
+    Boot {
+        number,
+        planned: number,
+        at: String::new(),
+        boot_id: None,
+        lab: None,
+        host: HostFacts::default(),
+        options: vec![],
+        treatments: std::collections::BTreeMap::new(),
+    }
 }
 
 fn header(order: &[PlannedTrial]) -> Header {
