@@ -1,9 +1,10 @@
 //! An experiment with `boot` levels on a machine that somebody boots by hand: a captured host whose kernel files are
-//! another boot's between two parts of the run.
+//! another boot's between two parts of the run; and one with `smt` levels, which need no boot.
 //!
 //! Each part runs in a process of its own, as `irqlab run` would, because the runner blocks signals and adopts orphans.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -38,7 +39,22 @@ experiment apic {
 const ON_FIRST: &str = "1";
 const OFF_FIRST: &str = "2";
 
-/// Captured files that a write changes; nothing else can be done to them.
+/// Two whole plots that need no boot; the second block begins with the one the first ended with.
+const SMT: &str = "\
+experiment apic {
+  vary smt {
+    on { smt on }
+    off { smt off }
+  }
+  workload w { builtin primes up_to=1000 }
+  measure w.real
+  repeat 2; warmup 0; order blocks seed SEED
+}
+";
+
+const SMT_CONTROL: &str = "/sys/devices/system/cpu/smt/control";
+
+/// Captured files. Only SMT can be switched; nothing else may be done to them.
 struct Captured(Root);
 
 impl Files for Captured {
@@ -60,8 +76,13 @@ impl Files for Captured {
 }
 
 impl System for Captured {
-    fn write(&self, path: &str, _: &[u8]) -> Result<(), SystemError> {
-        panic!("{path} is written");
+    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), SystemError> {
+        assert_eq!(path, SMT_CONTROL, "nothing else is written");
+        fs::write(self.0.join(path), bytes).unwrap();
+        // Beside the host, so that it is no file of it.
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(self.0.join("/../switched")).unwrap();
+        log.write_all(bytes).unwrap();
+        Ok(())
     }
 
     fn set_affinity(&self, tid: u32, _: &CpuSet) -> Result<(), SystemError> {
@@ -117,12 +138,16 @@ struct Machine {
 
 impl Machine {
     fn new(seed: &str) -> Self {
+        Machine::with(&TEXT.replace("SEED", seed))
+    }
+
+    fn with(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let captured = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/lab-4cpu-e1000-megasas");
         let copied = Command::new("cp").arg("-a").arg(captured).arg(folder.path().join("host")).status().unwrap();
         assert!(copied.success());
         fs::create_dir(folder.path().join("scratch")).unwrap();
-        fs::write(folder.path().join("x.exp"), TEXT.replace("SEED", seed)).unwrap();
+        fs::write(folder.path().join("x.exp"), text).unwrap();
         Machine { folder, boots: 0 }
     }
 
@@ -329,6 +354,54 @@ fn an_option_of_another_level_must_be_gone() {
     assert_eq!(exit, 4, "{said}");
     assert!(said.contains("`noapic` is in force and must not be: no IO-APIC rows, 3 XT-PIC rows"), "{said}");
     assert!(said.contains("this machine is like that without being told"), "{said}");
+}
+
+#[test]
+fn levels_that_look_alike_without_a_boot_are_named_at_once() {
+    let mut machine = Machine::new(ON_FIRST);
+    machine.boot(PLAIN);
+    machine.show("XT-PIC");
+    let (exit, said) = machine.run();
+    assert_eq!(exit, 0, "{said}");
+    assert!(said.contains("`noapic` is in force and must not be: no IO-APIC rows, 3 XT-PIC rows"), "{said}");
+}
+
+#[test]
+fn the_look_after_the_pilot_asks_for_further_boots() {
+    let until = "repeat until w.real within 0.01% pilot 5 max 6";
+    let mut machine = Machine::with(&TEXT.replace("SEED", ON_FIRST).replace("repeat 2", until));
+    machine.boot(PLAIN);
+    let (mut exit, mut said) = machine.run();
+    let mut told = Vec::new();
+    while said.contains("boots done") {
+        assert_eq!(exit, 0, "{said}");
+        told.extend(said.lines().find(|line| line.contains("boots done")).map(str::to_owned));
+        assert_eq!(said.contains("after the pilot"), told.len() == 10, "one look: {said}");
+        machine.boot(&asked_for(&said));
+        (exit, said) = machine.resume();
+    }
+    assert_eq!(exit, 0, "{said}");
+    let expected = (1..12).map(|done| format!("{done} of {} boots done", if done < 10 { 10 } else { 12 }));
+    assert_eq!(told, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn smt_is_switched_anew_in_the_next_block() {
+    let mut seeds = Vec::new();
+    for seed in ["5", "7"] {
+        let mut machine = Machine::with(&SMT.replace("SEED", seed));
+        machine.boot(PLAIN);
+        let (exit, said) = machine.run();
+        assert_eq!(exit, 0, "{said}");
+        let recorded = recording::read(&machine.folder.path().join("reports/apic/recording.jsonl")).unwrap();
+        assert!(recorded.trials.iter().all(|trial| trial.faults.is_empty()), "{:?}", recorded.trials);
+        let order: Vec<usize> = recorded.header.order.iter().map(|planned| planned.treatment).collect();
+        let switched = fs::read_to_string(machine.folder.path().join("switched")).unwrap();
+        // Off in each block and back on behind it, whichever plot comes first.
+        assert_eq!(switched.replace('\n', " ").trim(), "off on off on", "{order:?}");
+        seeds.push(order);
+    }
+    assert!(seeds.contains(&vec![0, 1, 1, 0]), "off ends one block and begins the next: {seeds:?}");
 }
 
 #[test]

@@ -207,6 +207,9 @@ impl Here<'_> {
         let exit = match request.why {
             Why::Due => {
                 print::talk(&format!("{done} of {all} boots done"));
+                if !request.judgement.fits() && !self.line(request, recorded).changed {
+                    self.explain(request);
+                }
                 Exit::Fine
             }
             Why::SameBoot => {
@@ -256,14 +259,19 @@ impl Here<'_> {
         }
     }
 
-    /// The command line for the boot that is needed, and where to put it.
-    fn instruct(&self, request: &Request, recorded: &Recording) {
+    /// The command line for the boot that is needed.
+    fn line(&self, request: &Request, recorded: &Recording) -> boot_options::CommandLine {
         let wanted: Vec<&str> = request.wanted.iter().map(String::as_str).collect();
         let named: Vec<&str> =
             self.selected.experiment.treatments.iter().flat_map(|treatment| treatment.boot_options()).collect();
         let current = self.host.system.read_text("/proc/cmdline").unwrap_or_default();
         let first = recorded.header.host.command_line.as_deref().unwrap_or_default();
-        let line = boot_options::command_line(&current, (&wanted, &named), first);
+        boot_options::command_line(&current, (&wanted, &named), first)
+    }
+
+    /// Says what to put where.
+    fn instruct(&self, request: &Request, recorded: &Recording) {
+        let line = self.line(request, recorded);
         if line.changed {
             print::talk(&format!("the next boot ({}) wants this kernel command line:", request.planned));
         } else {
