@@ -85,7 +85,8 @@ fn is_list(option: &str) -> bool {
 /// is there.
 pub fn needs_busy_look(facts: &HostFacts, options: &[&str]) -> bool {
     let asked = options.iter().any(|option| name(option) == "nmi_watchdog");
-    asked && facts.nmi_watchdog == Some(true) && facts.performance_counters != Some(false) && facts.nmi_growth.is_none()
+    let can_tell = has_nmi_row(facts) && facts.performance_counters != Some(false);
+    asked && facts.nmi_watchdog == Some(true) && can_tell && facts.nmi_growth.is_none()
 }
 
 /// A running kernel held against the options of one level and those that only other levels name.
@@ -304,9 +305,14 @@ fn nmi_watchdog(facts: &HostFacts, value: &str) -> Shown {
     (runs.map(|runs| runs != asked_off), text)
 }
 
+/// The watchdogs of other architectures are counted elsewhere (`WDG` on powerpc) or nowhere.
+fn has_nmi_row(facts: &HostFacts) -> bool {
+    facts.architecture.as_deref().is_none_or(|name| matches!(name, "i386" | "i586" | "i686" | "x86" | "x86_64"))
+}
+
 fn watchdog_runs(facts: &HostFacts) -> Shown {
     let said = match facts.nmi_watchdog {
-        None => "there is no kernel/nmi_watchdog",
+        None => return (Some(false), "there is no kernel/nmi_watchdog".to_owned()),
         Some(false) => return (Some(false), "kernel/nmi_watchdog reads 0".to_owned()),
         Some(true) => "kernel/nmi_watchdog reads 1",
     };
@@ -320,10 +326,10 @@ fn watchdog_runs(facts: &HostFacts) -> Shown {
                 (Some(true), format!("{said}; the NMI row grew on CPUs {} {busy}", growth.grew))
             }
         }
+        None if !has_nmi_row(facts) => (None, format!("{said}; only x86 counts it in the NMI row")),
         None if facts.performance_counters == Some(false) => {
             (Some(false), format!("{said}; these CPUs show no performance counters to make one of"))
         }
-        None if facts.nmi_watchdog.is_none() => (Some(false), said.to_owned()),
         None => (None, format!("{said}; nobody looked whether the NMI row grows")),
     }
 }

@@ -142,6 +142,12 @@ fn each_option_is_told_by_what_the_kernel_shows() {
         ),
         (
             "nmi_watchdog=1",
+            |facts| facts.architecture = Some("aarch64".to_owned()),
+            None,
+            "kernel/nmi_watchdog reads 1; only x86 counts it in the NMI row",
+        ),
+        (
+            "nmi_watchdog=1",
             |facts| grew(facts, ""),
             Some(false),
             "kernel/nmi_watchdog reads 1; the NMI row stood still while CPUs 0-3 were busy for 22 s",
@@ -299,6 +305,10 @@ fn busy_cpus_are_asked_for_only_where_they_tell_more() {
     facts.performance_counters = Some(false);
     assert!(!needs_busy_look(&facts, &["nmi_watchdog=1"]));
     facts.performance_counters = Some(true);
+    assert!(needs_busy_look(&facts, &["nmi_watchdog=1"]));
+    facts.architecture = Some("ppc64le".to_owned());
+    assert!(!needs_busy_look(&facts, &["nmi_watchdog=1"]));
+    facts.architecture = None;
     facts.nmi_watchdog = Some(false);
     assert!(!needs_busy_look(&facts, &["nmi_watchdog=1"]));
 }
