@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 mod far;
 mod flow;
 mod serve;
@@ -34,6 +36,15 @@ const MAX_DATAGRAM: usize = 65_507;
 
 /// What `size=` may be.
 const MESSAGE: &str = "a size from `8B` to `16MiB`";
+
+/// Lifts this process's limit of open files as far as it may, and tells whether `needed` fit below it: the usual 1024
+/// are spent by 500 connections of a process with itself.
+fn allow_descriptors(needed: u64) -> Result<(), NetError> {
+    // A limit that cannot be read or lifted is met when it is met.
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
+    let limit = if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft };
+    if needed <= limit { Ok(()) } else { Err(NetError::Descriptors { needed, limit }) }
+}
 
 /// What carries the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +68,11 @@ pub enum NetError {
     /// The far end closed the connection, or its kernel did.
     #[error("the far end {address} went away before the time was up: {source}")]
     Gone { address: SocketAddr, source: io::Error },
+    /// The limit of open files is below what the connections asked for need.
+    #[error(
+        "{needed} file descriptors are needed and {limit} allowed: raise `ulimit -n`, or ask for fewer connections"
+    )]
+    Descriptors { needed: u64, limit: u64 },
     /// Cannot listen.
     #[error("cannot listen at {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
@@ -73,7 +89,7 @@ pub enum NetError {
     )]
     NoSharedSubnet { name: String },
     /// Something else than irqlab, or than this version of it.
-    #[error("what listens at {address} is not `irqlab workload serve` of this version")]
+    #[error("what listens at {address} is not `irqlab workload serve` of this version, or is just ending")]
     NotOurs { address: SocketAddr },
     /// Nothing was received in the measured time: too short to measure, or stalled.
     #[error("nothing arrived in the {seconds:.3} s that were measured: a longer `for=`, or a far end that hangs")]

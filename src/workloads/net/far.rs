@@ -18,10 +18,13 @@ use nix::sched::{CloneFlags, setns};
 
 use super::serve::{PORT, Service};
 use super::wire::{self, Greeting, MAGIC};
-use super::{NetError, SILENCE};
+use super::{NetError, Protocol, SILENCE, allow_descriptors};
 
 /// The namespace that holds the far ends of a lab's linked adapters.
 pub(super) const LAB_NAMESPACE: &str = "far";
+
+/// Files open besides connections, amply: the three standard ones, listeners, what was inherited.
+const OTHER_FILES: usize = 40;
 
 /// The far end, reachable at one address or more.
 #[derive(Debug)]
@@ -38,9 +41,16 @@ enum To {
 }
 
 impl Far {
-    /// Looks it up, and starts the far end where that is ours to do.
-    pub(super) fn reach(to: &str) -> Result<Self, NetError> {
-        let endpoints = match To::read(to) {
+    /// Looks it up for that many connections, and starts the far end where that is ours to do.
+    pub(super) fn reach(to: &str, (connections, protocol): (usize, Protocol)) -> Result<Self, NetError> {
+        let to = To::read(to);
+        let ends = if matches!(to, To::Host(..)) { 1 } else { 2 };
+        let sockets = match protocol {
+            Protocol::Tcp => 1,
+            Protocol::Udp => 2,
+        };
+        allow_descriptors((ends * sockets * connections + OTHER_FILES) as u64)?;
+        let endpoints = match to {
             To::Host(host, port) => vec![look_up(host, port)?],
             To::Loopback(address) => Service::default().start(None, &[address])?,
             To::Namespace(name) => {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::wire::{Counter, GREETING, Greeting, Kind, MAGIC, READING, REQUEST, Reading, Request};
-use super::{MAX_DATAGRAM, NetError, far, flow, start_thread};
+use super::{MAX_DATAGRAM, NetError, allow_descriptors, far, flow, start_thread};
 use crate::workloads::WorkloadError;
 use crate::workloads::arguments::{Arguments, bad, time};
 use crate::workloads::phase::Phase;
@@ -35,6 +35,7 @@ pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, Wor
     let expected = "an address of this host, with or without a port: `192.168.0.7`, `[fd00::7]:5000`";
     let address = listen.parse().or_else(|_| listen.parse().map(|ip: IpAddr| SocketAddr::new(ip, PORT)));
     let address: SocketAddr = address.map_err(|_| bad("listen", listen, expected))?;
+    allow_descriptors(0)?;
     let service = Service::default();
     let listener = listen_at(address)?;
     let address = listener.local_addr().map_err(|source| NetError::Listen { address, source })?;

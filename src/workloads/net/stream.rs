@@ -52,7 +52,7 @@ pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, Wor
     };
     let to = arguments.text("to").unwrap_or("localhost");
     arguments.end()?;
-    let far = Far::reach(to)?;
+    let far = Far::reach(to, (plan.streams, plan.protocol))?;
     let (before, after) = flow(&plan, &far)?;
     let (bytes, seconds) = (after.bytes - before.bytes, (after.ns - before.ns) as f64 / 1e9);
     if bytes == 0 {

@@ -47,7 +47,7 @@ pub(in crate::workloads) fn run(given: &[(String, String)]) -> Result<Value, Wor
     };
     let to = arguments.text("to").unwrap_or("localhost");
     arguments.end()?;
-    let far = Far::reach(to)?;
+    let far = Far::reach(to, (plan.clients, plan.protocol))?;
     let (tally, seconds) = play(&plan, &far)?;
     let transactions = tally.reads + tally.writes;
     if transactions == 0 || tally.latency.len() == 0 {
