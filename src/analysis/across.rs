@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::{Question, conclude_families, estimate, shown};
+use super::comparison::{Question, conclude_families, estimate, robust, shown};
 use super::sides::{Layout, Sides};
 use super::values::{self, Values};
 use super::{ComparisonFinding, NoInference, Verdict};
@@ -100,13 +100,14 @@ fn question<'a>(design: &Design, values: &'a Values, (old, new): (usize, usize))
         p: inference.and_then(|inference| inference.p()),
         p_holm: None,
         exact: if judged { sides.exact() } else { None },
+        robust: if judged { robust(&sides) } else { None },
         margin: margins.filter_map(|comparison| comparison.margin).min_by(f64::total_cmp),
         verdict: inferred.inference.err().map_or(Verdict::Inconclusive, Verdict::NoInference),
         flags: Vec::new(),
         needed_n: None,
         published: None,
     };
-    Question { finding, sides, inferred, direction: values.direction, values }
+    Question { finding, sides, inferred, averages: None, direction: values.direction, values }
 }
 
 /// Why two designs must not be laid beside each other. Masks and CPUs may differ: another host has others.

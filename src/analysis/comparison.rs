@@ -6,11 +6,12 @@
 use super::interaction::{self, Contrast};
 use super::multiplicity::holm;
 use super::planner::{Pairing, needed_n};
+use super::published::{Side, averages_equivalence_p};
 use super::recorded;
 use super::sides::{Inferred, Layout, Sides, combinations, is_replicated, pairs, scale_of};
 use super::student::Inference;
 use super::values::Values;
-use super::{ComparisonFinding, Estimate, Flag, Interaction, Method, NoInference, Scale, Verdict};
+use super::{ComparisonFinding, Estimate, Flag, Interaction, Method, NoInference, Robust, Scale, Verdict};
 use crate::recording::{Comparison, Design, Direction, Trial};
 
 /// Two-sided error rate of a verdict.
@@ -75,6 +76,8 @@ pub(super) struct Question<'a> {
     pub(super) sides: Sides,
     /// What they allow to infer.
     pub(super) inferred: Inferred,
+    /// Published averages whose ratio is inferred: there are no values then.
+    pub(super) averages: Option<(Side, Side)>,
     /// Which way is better.
     pub(super) direction: Direction,
     /// The metric: its address tells the family.
@@ -199,7 +202,10 @@ impl<'a> Asked<'_, 'a> {
             within: material.names(within),
             averaged_over: averaged.iter().map(|factor| material.factor(*factor)).collect(),
             n: inferred.n,
-            estimate: inference.and_then(|inference| estimate(&inference, &sides, inferred.method)),
+            estimate: match &bounded {
+                Some(bounded) => bounded.estimate,
+                None => inference.and_then(|inference| estimate(&inference, &sides, inferred.method)),
+            },
             point: match &bounded {
                 Some(bounded) => bounded.point,
                 None => inferred.point.filter(|_| depends.is_empty()).map(|point| shown(point, sides.scale)),
@@ -213,6 +219,7 @@ impl<'a> Asked<'_, 'a> {
                 None if judged => sides.exact(),
                 None => None,
             },
+            robust: if judged { robust(&sides) } else { None },
             margin: clause.margin,
             verdict: match inferred.inference {
                 Ok(_) if depends.is_empty() => Verdict::Inconclusive,
@@ -230,7 +237,8 @@ impl<'a> Asked<'_, 'a> {
         for contrast in &contrasts {
             self.interactions.push(interaction(material, &finding, contrast, (&sides, inferred.method)));
         }
-        self.questions.push(Question { finding, sides, inferred, direction: values.direction, values });
+        let averages = bounded.and_then(|bounded| bounded.averages);
+        self.questions.push(Question { finding, sides, inferred, averages, direction: values.direction, values });
         if !depends.is_empty() {
             for levels in combinations(material.design, &depends) {
                 self.effect(values, level, &[within, &levels].concat());
@@ -285,6 +293,14 @@ pub(super) fn estimate(inference: &Inference, sides: &Sides, method: Method) -> 
     [estimate.value, estimate.low, estimate.high].iter().all(|value| value.is_finite()).then_some(estimate)
 }
 
+/// Hodges-Lehmann's estimate on the scale shown.
+pub(super) fn robust(sides: &Sides) -> Option<Robust> {
+    let found = sides.robust()?;
+    let show = |value: f64| shown(value, sides.scale);
+    let found = Robust { value: show(found.value), low: show(found.low), high: show(found.high), ..found };
+    [found.value, found.low, found.high].iter().all(|value| value.is_finite()).then_some(found)
+}
+
 /// Verdict, flags and needed size of a question with an inference. `family` holds the p values of all comparisons of
 /// its metric, its own at `place`.
 fn conclude(question: &mut Question, family: &[f64], place: usize) {
@@ -315,9 +331,12 @@ fn conclude(question: &mut Question, family: &[f64], place: usize) {
 }
 
 fn verdict(inference: &Inference, p_holm: f64, question: &Question) -> Verdict {
-    let margin = margin_bounds(question.finding.margin, question.sides.scale);
-    let equivalent = margin.and_then(|(low, high)| inference.equivalence_p(low, high)).is_some_and(|p| p <= ALPHA);
-    if equivalent {
+    let margin = margin_bounds(question.finding.margin, question.finding.scale);
+    let equivalence_p = margin.and_then(|(low, high)| match &question.averages {
+        Some((level, base)) => averages_equivalence_p(level, base, (low.exp(), high.exp())),
+        None => inference.equivalence_p(low, high),
+    });
+    if equivalence_p.is_some_and(|p| p <= ALPHA) {
         return Verdict::Equivalent;
     }
     let Some((low, high)) = inference.interval(1.0 - ALPHA).filter(|_| question.finding.estimate.is_some()) else {
@@ -326,7 +345,10 @@ fn verdict(inference: &Inference, p_holm: f64, question: &Question) -> Verdict {
     if p_holm > ALPHA || (low <= 0.0 && high >= 0.0) {
         return Verdict::Inconclusive;
     }
-    let beyond_margin = margin.is_some_and(|margin| high < margin.0 || low > margin.1);
+    let beyond_margin = margin.is_some_and(|margin| match (&question.averages, question.finding.estimate) {
+        (Some(_), Some(ratio)) => ratio.high.ln() < margin.0 || ratio.low.ln() > margin.1,
+        _ => high < margin.0 || low > margin.1,
+    });
     if (low > 0.0) == (question.direction == Direction::HigherIsBetter) {
         Verdict::Faster { beyond_margin }
     } else {
@@ -367,7 +389,8 @@ fn needed(question: &Question, inference: &Inference, comparisons: usize) -> Opt
     let n = question.inferred.n;
     let harmonic = 2.0 / (1.0 / n.0 as f64 + 1.0 / n.1 as f64);
     let sd = inference.standard_error * (harmonic / 2.0).sqrt();
-    let margin = margin_bounds(question.finding.margin, question.sides.scale).map_or(0.0, |(_, high)| high);
+    let margin = margin_bounds(question.finding.margin, question.finding.scale).map_or(0.0, |(_, high)| high);
+    let margin = question.averages.map_or(margin, |(_, base)| margin.exp_m1() * base.average);
     let pairing = match question.inferred.method {
         Method::PairedT => Pairing::Paired,
         Method::WelchBound | Method::WelchT => Pairing::Unpaired,

@@ -109,6 +109,24 @@ pub fn first_block(cells: &[Vec<f64>]) -> Option<Inference> {
     paired(&differences, 0.0)
 }
 
+/// Whether the first run of each treatment is the worst more often than chance makes it, for trials without blocks: the upper
+/// tail of how many of the cells have their worst run first, each with probability 1 / n.
+///
+/// `sizes` are the runs of each cell, `worst` how many cells have their worst first. `None` without a cell.
+pub fn first_worst_p(worst: usize, sizes: &[usize]) -> Option<f64> {
+    let mut shares = vec![1.0];
+    for size in sizes.iter().filter(|size| **size > 0) {
+        let chance = 1.0 / *size as f64;
+        let mut next = vec![0.0; shares.len() + 1];
+        for (count, share) in shares.iter().enumerate() {
+            next[count] += share * (1.0 - chance);
+            next[count + 1] += share * chance;
+        }
+        shares = next;
+    }
+    (shares.len() > 1).then(|| shares.iter().skip(worst).sum())
+}
+
 /// The value farthest from the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Farthest {

@@ -12,7 +12,11 @@ pub(super) fn flag(comparisons: &mut [ComparisonFinding], warnings: &[Warning], 
             let flag = match warning {
                 Warning::ControlDiffers { metric, .. } if *metric == finding.metric => Flag::ControlDiffers,
                 Warning::Drift { metric, .. } if *metric == finding.metric => Flag::Drift,
-                Warning::FirstBlock { metric, .. } if *metric == finding.metric => Flag::FirstBlock,
+                Warning::FirstBlock { metric, .. } | Warning::FirstRunsWorst { metric, .. }
+                    if *metric == finding.metric =>
+                {
+                    Flag::FirstBlock
+                }
                 Warning::Outlier { metric, treatment, block, .. }
                     if *metric == finding.metric && is_on_a_side(design, finding, *treatment) =>
                 {

@@ -14,9 +14,9 @@ pub mod multiplicity;
 pub mod planner;
 pub mod published;
 mod recorded;
+pub mod robust;
 mod sides;
 mod single_runs;
-pub mod spread;
 pub mod student;
 pub mod summary;
 mod treatment;
@@ -183,6 +183,9 @@ pub struct Summary {
     pub median: f64,
     /// Geometric mean; `None` unless all values are positive.
     pub geometric_mean: Option<f64>,
+    /// Interval of the median from order statistics, and its coverage: 0.95 or more from six values on, below that lowest
+    /// to highest with what coverage it has. `None` for one value.
+    pub median_interval: Option<(f64, f64, f64)>,
     /// Standard deviation (n - 1).
     pub sd: Option<f64>,
     /// `sd / mean`; `None` when the mean is not positive.
@@ -220,6 +223,8 @@ pub struct ComparisonFinding {
     pub p_holm: Option<f64>,
     /// The exact companion.
     pub exact: Option<ExactTest>,
+    /// The estimate that assumes no distribution, on the same scale.
+    pub robust: Option<Robust>,
     /// Declared margin.
     pub margin: Option<f64>,
     /// What is concluded.
@@ -237,6 +242,8 @@ pub struct ComparisonFinding {
 pub struct PublishedFinding {
     /// How the ranges of both sides lie; `None` for single values.
     pub ranges: Option<published::Ranges>,
+    /// Ratio of the arithmetic means, where the values are known and positive.
+    pub mean_ratio: Option<f64>,
     /// Ratio of the medians, where the values are known and positive.
     pub median_ratio: Option<f64>,
     /// Single values: the run-to-run CV, a fraction, below which their difference exceeds 1.96 sigma.
@@ -353,6 +360,22 @@ pub enum Method {
     WelchBound,
 }
 
+/// Hodges-Lehmann's estimate beside the model's: of independent samples the median of all ratios (differences) of a value
+/// of the level to one of the base; of pairs the median of all averages of two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Robust {
+    /// Ratio or difference.
+    pub value: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// Share of experiments whose interval holds the truth; below 0.95 where so few values allow no more.
+    pub coverage: f64,
+    /// Pairs in which the level's value is higher, ties counted half, and all pairs.
+    pub higher: (f64, usize),
+}
+
 /// An exact test beside the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExactTest {
@@ -369,6 +392,8 @@ pub struct ExactTest {
 pub enum ExactKind {
     /// Mann-Whitney on mid-ranks, conditional on ties.
     MannWhitney,
+    /// Permutation of means inside the strata averaged over.
+    Permutation,
     /// Sign flip of the paired differences.
     SignFlip,
 }
@@ -423,7 +448,7 @@ pub enum Flag {
     DependsOn { factor: usize },
     /// The values of the metric drift over the run.
     Drift,
-    /// The first block is unlike the others.
+    /// The first block is unlike the others, or without blocks the first runs are the worst.
     FirstBlock,
     /// Published values: without this one of this treatment less than half of the effect is left, or it turns round.
     EffectHangsOnOneRun { treatment: usize, value: f64, without: f64 },
@@ -546,6 +571,8 @@ pub enum Warning {
     Drift { metric: String, percent_per_run: f64, p: f64 },
     /// The first block differs from the others.
     FirstBlock { metric: String, ratio: f64, p: f64 },
+    /// Without blocks: of so many treatments the first run is the worst, more often than chance makes it.
+    FirstRunsWorst { metric: String, worst: usize, cells: usize, p: f64 },
     /// Grubbs' test on ln values.
     Outlier { metric: String, treatment: usize, block: u32, value: f64, p: f64 },
     /// A two-stage run would have needed more blocks than allowed for the wanted width; `None`: nobody can tell how many.

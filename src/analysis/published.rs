@@ -1,7 +1,7 @@
 //! What can be said of numbers somebody published: one value per treatment, or low, high and average only.
 
 use super::exact::min_p_unpaired;
-use super::student::Inference;
+use super::student::{Inference, upper_tail};
 
 /// 97.5 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
@@ -106,25 +106,62 @@ pub fn separation_p(level: &Side, base: &Side) -> Option<f64> {
 /// On the plain scale: logarithms cannot be had from summaries. A difference is significant only if it is so with the
 /// largest p. `None` without sizes of two or more and bounds, or without any spread.
 pub fn bounded_welch(level: &Side, base: &Side) -> Option<(f64, Inference)> {
+    let judged = inferences(level, base, 1.0)?.into_iter().filter_map(|inference| Some((inference.p()?, inference)));
+    let judged: Vec<(f64, Inference)> = judged.filter(|(p, _)| p.is_finite()).collect();
+    let smallest = judged.iter().map(|(p, _)| *p).fold(f64::INFINITY, f64::min);
+    let largest = judged.into_iter().reduce(|known, other| if other.0 > known.0 { other } else { known })?;
+    Some((smallest, largest.1))
+}
+
+/// The ratio of two averages with its 95 % interval: all ratios r at which Welch's test does not find that level and r times
+/// base differ, with the largest p that the bounds of both standard deviations allow (Fieller 1954, with unequal variances).
+///
+/// It leaves out 1 exactly when the test of [`bounded_welch`] is significant. `None` where it has no end, because an average
+/// is not told from 0.
+pub fn ratio_of_averages(level: &Side, base: &Side) -> Option<(f64, f64, f64)> {
+    let ratio = level.average / base.average;
+    let differs = |ratio: f64| {
+        let largest = inferences(level, base, ratio)?.iter().filter_map(Inference::p).reduce(f64::max)?;
+        Some(largest <= 0.05)
+    };
+    let bound = |mut beyond: f64| {
+        let mut within = ratio;
+        if !(ratio > 0.0 && ratio.is_finite() && differs(beyond)?) {
+            return None;
+        }
+        for _ in 0..100 {
+            let middle = (within * beyond).sqrt();
+            if differs(middle)? { beyond = middle } else { within = middle }
+        }
+        Some(beyond)
+    };
+    Some((ratio, bound(ratio * 1e-6)?, bound(ratio * 1e6)?))
+}
+
+/// p of two one-sided tests that the ratio of two averages lies between `low` and `high`, the largest that the bounds of
+/// both standard deviations allow. The bounds must have been declared beforehand.
+pub fn averages_equivalence_p(level: &Side, base: &Side, (low, high): (f64, f64)) -> Option<f64> {
+    let above_low = inferences(level, base, low)?.into_iter().map(|found| upper_tail(found.t(), found.df));
+    let below_high = inferences(level, base, high)?.into_iter().map(|found| upper_tail(-found.t(), found.df));
+    above_low.chain(below_high).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
+}
+
+/// level - ratio base for every combination of the bounds of both standard deviations that has a spread.
+fn inferences(level: &Side, base: &Side, ratio: f64) -> Option<Vec<Inference>> {
     let sizes = [level, base].map(|side| side.n.filter(|n| *n > 1).map(f64::from));
     let [Some(of_level), Some(of_base)] = sizes else { return None };
-    let mut smallest = f64::INFINITY;
-    let mut largest: Option<(f64, Inference)> = None;
+    let mut found = Vec::new();
     for sd in <[f64; 2]>::from(level.sd?) {
         for other in <[f64; 2]>::from(base.sd?) {
-            let (one, two) = (sd * sd / of_level, other * other / of_base);
+            let (one, two) = (sd * sd / of_level, ratio * ratio * other * other / of_base);
             let share = one / (one + two);
             let df = 1.0 / (share.powi(2) / (of_level - 1.0) + (1.0 - share).powi(2) / (of_base - 1.0));
-            let inference =
-                Inference { estimate: level.average - base.average, standard_error: (one + two).sqrt(), df };
-            let Some(p) = inference.p().filter(|p| inference.standard_error > 0.0 && p.is_finite()) else { continue };
-            smallest = smallest.min(p);
-            if largest.is_none_or(|(known, _)| p > known) {
-                largest = Some((p, inference));
-            }
+            let estimate = level.average - ratio * base.average;
+            let inference = Inference { estimate, standard_error: (one + two).sqrt(), df };
+            found.extend((inference.standard_error > 0.0 && df.is_finite()).then_some(inference));
         }
     }
-    largest.map(|(_, inference)| (smallest, inference))
+    Some(found)
 }
 
 /// Whether all values but one seem to lie at one end: `(average - low) / (high - low)` near 1/n, or near 1 - 1/n.

@@ -1,17 +1,24 @@
 //! Two levels of published numbers side by side: what rows, summaries and identical rows allow to say of them.
 
-use super::published::{Side, bounded_welch, break_even_cv, half_unit, ranges, rounding, separation_p};
+use super::comparison::ALPHA;
+use super::published::{
+    Side, bounded_welch, break_even_cv, half_unit, ranges, ratio_of_averages, rounding, separation_p,
+};
 use super::sides::{Inferred, Pair, scale_of};
 use super::summary::{mean, quantile};
 use super::values::Values;
-use super::{ExactKind, ExactTest, Flag, Method, NoInference, NoiseFloor, PublishedFinding, Scale};
+use super::{Estimate, ExactKind, ExactTest, Flag, Method, NoInference, NoiseFloor, PublishedFinding, Scale};
 use crate::recording::Design;
 
 /// What summaries allow to infer.
 pub(super) struct Bounded {
     pub(super) inferred: Inferred,
-    /// Ratio of averages without inference, difference of averages with one.
+    /// Ratio of averages, or their difference.
     pub(super) point: Option<f64>,
+    /// The same with its interval.
+    pub(super) estimate: Option<Estimate>,
+    /// Both sides, where their ratio is inferred.
+    pub(super) averages: Option<(Side, Side)>,
     pub(super) scale: Scale,
     /// Smallest and largest p.
     pub(super) p_range: Option<(f64, f64)>,
@@ -42,6 +49,8 @@ fn bounded(values: &Values, pairs: &[Pair]) -> Bounded {
                 method: Method::WelchBound,
             },
             point: point.filter(|point| point.is_finite()),
+            estimate: None,
+            averages: None,
             scale: Scale::Ratio,
             p_range: None,
             exact: None,
@@ -60,18 +69,34 @@ fn bounded(values: &Values, pairs: &[Pair]) -> Bounded {
         None if level.sd.is_none() || base.sd.is_none() => none(NoInference::Contradictory),
         None => Bounded { exact, ..none(NoInference::ZeroVariance) },
         Some(_) if n < 3 || m < 3 => Bounded { exact, ..none(NoInference::TooFewValues) },
-        Some((smallest, inference)) => Bounded {
-            inferred: Inferred {
-                n: (n as usize, m as usize),
-                point: Some(inference.estimate),
-                inference: Ok(inference),
-                method: Method::WelchBound,
-            },
-            point: Some(inference.estimate),
-            scale: Scale::Difference,
-            p_range: inference.p().map(|largest| (smallest, largest)),
-            exact,
-        },
+        Some((smallest, inference)) => {
+            let method = Method::WelchBound;
+            let of_ratio = Some(scale_of(values)).filter(|scale| *scale == Scale::Ratio);
+            let of_ratio = of_ratio.and_then(|_| ratio_of_averages(level, base));
+            let estimate = match of_ratio {
+                Some((value, low, high)) => Some(Estimate { value, low, high, method }),
+                None => inference.interval(1.0 - ALPHA).map(|(low, high)| Estimate {
+                    value: inference.estimate,
+                    low,
+                    high,
+                    method,
+                }),
+            };
+            Bounded {
+                inferred: Inferred {
+                    n: (n as usize, m as usize),
+                    point: Some(inference.estimate),
+                    inference: Ok(inference),
+                    method,
+                },
+                point: estimate.map(|estimate| estimate.value),
+                estimate,
+                averages: of_ratio.map(|_| (*level, *base)),
+                scale: if of_ratio.is_some() { Scale::Ratio } else { Scale::Difference },
+                p_range: inference.p().map(|largest| (smallest, largest)),
+                exact,
+            }
+        }
     }
 }
 
@@ -98,11 +123,14 @@ pub(super) fn published_finding(design: &Design, values: &Values, pairs: &[Pair]
     } else if !single(level) && !single(base) {
         finding.ranges = Some(ranges((level.low, level.high), (base.low, base.high)));
     }
-    let median = |treatment: usize| {
-        let numbers: Vec<f64> = values.cells.get(treatment)?.values().copied().collect();
-        quantile(&numbers, 0.5).filter(|_| numbers.len() > 2 && is_ratio)
+    let numbers = |treatment: usize| {
+        let numbers: Option<Vec<f64>> = values.cells.get(treatment).map(|cell| cell.values().copied().collect());
+        numbers.filter(|numbers| numbers.len() > 2 && is_ratio)
     };
-    finding.median_ratio = median(*of_level).zip(median(*of_base)).map(|(level, base)| level / base);
+    if let (Some(level), Some(base)) = (numbers(*of_level), numbers(*of_base)) {
+        finding.mean_ratio = Some(mean(&level) / mean(&base));
+        finding.median_ratio = quantile(&level, 0.5).zip(quantile(&base, 0.5)).map(|(level, base)| level / base);
+    }
     finding.noise = if is_ratio { noise_floor(design, values, (*of_level, *of_base)) } else { None };
     finding
 }

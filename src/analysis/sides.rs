@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::exact::{mann_whitney, sign_flip};
+use super::exact::{mann_whitney, permutation, sign_flip};
 use super::student::{Inference, contrast, paired};
 use super::summary::mean;
 use super::values::Values;
-use super::{ExactTest, Method, NoInference, Scale};
+use super::{ExactTest, Method, NoInference, Robust, Scale, robust};
 use crate::recording::{Design, Trial};
 
 /// How trials were laid out, as far as inference cares.
@@ -165,24 +165,64 @@ impl Sides {
         }
     }
 
-    /// The companion that assumes no distribution: sign flip over blocks, or Mann-Whitney of one stratum without blocks.
-    /// `None` below two values on a side, and for several strata without blocks.
+    /// The companion that assumes no distribution: sign flip over blocks; without blocks Mann-Whitney of one stratum, or a
+    /// permutation of means inside several. `None` below two values on a side.
     pub(super) fn exact(&self) -> Option<ExactTest> {
+        let weights = self.equal_weights();
         match &self.data {
             Data::Blocked(blocks) if blocks.len() > 1 => {
-                let differences = weighted_differences(blocks, &self.equal_weights());
-                // A difference that is rounding must not count as a sign.
-                let rounded = differences.into_iter().map(|d| if d.abs() <= self.resolution { 0.0 } else { d });
-                sign_flip(&rounded.collect::<Vec<f64>>()).map(ExactTest::from)
+                sign_flip(&self.differences(blocks, &weights)).map(ExactTest::from)
             }
-            Data::Unblocked(strata) => match strata.as_slice() {
-                [[left, right]] if left.len().min(right.len()) > 1 => {
-                    mann_whitney(&numbers(left), &numbers(right)).map(ExactTest::from)
-                }
-                _ => None,
-            },
             Data::Blocked(_) => None,
+            Data::Unblocked(strata) => {
+                let samples: Vec<[Vec<f64>; 2]> =
+                    strata.iter().map(|[left, right]| [numbers(left), numbers(right)]).collect();
+                if samples.iter().flatten().any(|sample| sample.len() < 2) {
+                    return None;
+                }
+                match samples.as_slice() {
+                    [[left, right]] => mann_whitney(left, right).map(ExactTest::from),
+                    several => {
+                        let strata: Vec<(f64, &[f64], &[f64])> = several
+                            .iter()
+                            .zip(&weights)
+                            .map(|([left, right], weight)| (*weight, left.as_slice(), right.as_slice()))
+                            .collect();
+                        permutation(&strata).map(ExactTest::from)
+                    }
+                }
+            }
         }
+    }
+
+    /// Hodges-Lehmann's estimate on the scale of the inference, for blocks or one stratum.
+    pub(super) fn robust(&self) -> Option<Robust> {
+        let half_ties = |above: usize, ties: usize| above as f64 + ties as f64 / 2.0;
+        let (found, higher) = match &self.data {
+            Data::Blocked(blocks) => {
+                let differences = self.differences(blocks, &self.equal_weights());
+                let above = differences.iter().filter(|difference| **difference > 0.0).count();
+                let below = differences.iter().filter(|difference| **difference < 0.0).count();
+                let all = differences.len();
+                (robust::centre(&differences)?, (half_ties(above, all - above - below), all))
+            }
+            Data::Unblocked(strata) => {
+                let [[left, right]] = strata.as_slice() else { return None };
+                let (left, right) = (numbers(left), numbers(right));
+                let found = robust::shift(&left, &right)?;
+                let gaps = || left.iter().flat_map(|left| right.iter().map(move |right| left - right));
+                let above = gaps().filter(|gap| *gap > self.resolution).count();
+                let ties = gaps().filter(|gap| gap.abs() <= self.resolution).count();
+                (found, (half_ties(above, ties), left.len() * right.len()))
+            }
+        };
+        Some(Robust { value: found.estimate, low: found.low, high: found.high, coverage: found.coverage, higher })
+    }
+
+    /// Differences of blocks; one that is rounding must not count as a sign.
+    fn differences(&self, blocks: &[(u32, Vec<f64>)], weights: &[f64]) -> Vec<f64> {
+        let differences = weighted_differences(blocks, weights).into_iter();
+        differences.map(|difference| if difference.abs() <= self.resolution { 0.0 } else { difference }).collect()
     }
 
     /// Effect in one group of strata minus effect in the other: on the ln scale the ratio of ratios. In blocks one contrast

@@ -17,6 +17,9 @@ pub fn summarise(values: &[f64]) -> Option<Summary> {
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         mean,
         median: quantile(values, 0.5)?,
+        median_interval: super::robust::median(values)
+            .filter(|_| values.len() > 1)
+            .map(|found| (found.low, found.high, found.coverage)),
         geometric_mean: logs(values).map(|logs| self::mean(&logs).exp()),
         sd,
         cv: sd.filter(|_| mean > 0.0).map(|sd| sd / mean),

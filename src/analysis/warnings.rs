@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::{Material, control_differences};
-use super::doubts::{first_block, grubbs, trend};
+use super::doubts::{first_block, first_worst_p, grubbs, trend};
 use super::exact::{min_p_paired, min_p_unpaired};
 use super::published::one_extreme;
 use super::recorded::widest_control;
@@ -158,6 +158,9 @@ fn about_a_metric(material: &Material, values: &Values, warnings: &mut Vec<Warni
     if Layout::of(order) == Layout::Blocked {
         warnings.extend(unlike_first_block(values));
     }
+    if order == "shuffled" {
+        warnings.extend(first_runs_worst(values));
+    }
     let scale = scale_of(values);
     let cells = values.cells.iter().filter(|cell| cell.len() >= 5).count();
     for (treatment, cell) in values.cells.iter().enumerate() {
@@ -241,6 +244,23 @@ fn unlike_first_block(values: &Values) -> Option<Warning> {
     let p = effect.p().filter(|p| *p <= DOUBT && (above || below))?;
     let ratio = effect.estimate.exp();
     ratio.is_finite().then(|| Warning::FirstBlock { metric: values.id.clone(), ratio, p })
+}
+
+/// Cells whose first run is strictly the worst of theirs, counted without blocks.
+fn first_runs_worst(values: &Values) -> Option<Warning> {
+    let worse = |one: f64, other: f64| match values.direction {
+        Direction::HigherIsBetter => one < other,
+        Direction::LowerIsBetter => one > other,
+        Direction::Neutral => false,
+    };
+    let runs = |cell: usize| values.in_order.iter().filter(move |(_, treatment, _)| *treatment == cell);
+    let cells: Vec<Vec<f64>> =
+        (0..values.cells.len()).map(|cell| runs(cell).map(|(_, _, value)| *value).collect()).collect();
+    let several = || cells.iter().filter(|cell| cell.len() > 1);
+    let worst = several().filter(|cell| cell[1..].iter().all(|other| worse(cell[0], *other))).count();
+    let sizes: Vec<usize> = several().map(Vec::len).collect();
+    let p = first_worst_p(worst, &sizes).filter(|p| *p <= DOUBT)?;
+    Some(Warning::FirstRunsWorst { metric: values.id.clone(), worst, cells: sizes.len(), p })
 }
 
 /// With so few values, and so many comparisons of one metric, even the clearest outcome leaves the exact test above 0.05.

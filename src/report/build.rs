@@ -381,7 +381,7 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
         .to_owned(),
     ];
     let cells = || parts.findings.metrics.iter().flat_map(|metric| &metric.cells);
-    if cells().any(|cell| cell.published.is_some()) {
+    if cells().any(|cell| cell.published.is_some_and(|side| side.n.is_none())) {
         lines.push(
             "Of low, high and average of an unknown number of values, averages and ranges are compared and no more; (high - low) / 2 is not an error bar."
                 .to_owned(),
@@ -393,7 +393,7 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
         );
     }
     if method(Method::WelchBound) {
-        lines.push("Low, high, average and n bound the spread: Welch's t test of plain averages is made with both bounds, and the interval and p are those of the widest.".to_owned());
+        lines.push("Low, high, average and n bound the spread: Welch's t test of plain averages is made with both bounds, and p is the largest. The interval holds the ratios of averages that this test does not reject.".to_owned());
     }
     if method(Method::PairedT) {
         lines.push("Ratios are of geometric means, level / base; 95 % interval and p from a paired t test of ln values over blocks.".to_owned());
@@ -406,7 +406,13 @@ fn methods(parts: Evidence<'_>) -> Vec<String> {
             .push("Metrics with values of zero or below are compared by difference of means, level - base.".to_owned());
     }
     if comparisons.iter().any(|finding| finding.exact.is_some()) {
-        lines.push("The exact p (sign flip over blocks, Mann-Whitney without blocks) needs no model; it cannot go below the value beside it.".to_owned());
+        lines.push("The exact p (sign flip over blocks; without blocks Mann-Whitney, or a permutation inside the levels averaged over) needs no model; it cannot go below the value beside it.".to_owned());
+    }
+    if comparisons.iter().any(|finding| finding.robust.is_some()) {
+        lines.push("Hodges-Lehmann is the median of all ratios of a value of the level to one of the base (over blocks: of all averages of two), with its exact interval and what that covers; in so many pairs of such values the level was higher. One wild run cannot move it; the verdict does not follow it.".to_owned());
+    }
+    if cells().any(|cell| cell.summary.is_some_and(|summary| summary.median_interval.is_some())) {
+        lines.push("The interval beside a median is from order statistics: 95 % from six values on; of fewer it is lowest to highest, with what that covers.".to_owned());
     }
     if comparisons.iter().any(|finding| finding.p_holm.is_some()) {
         lines.push(

@@ -270,6 +270,12 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
             significant(*ratio, 3),
             p_relation(*p)
         ),
+        Warning::FirstRunsWorst { metric, worst, cells, p } => format!(
+            "**First runs are the worst**: under {worst} of {cells} treatments the first run has the worst {} (p{}). Raise \
+             `warmup`; nothing was removed.",
+            label(metric),
+            p_relation(*p)
+        ),
         Warning::Outlier { metric, treatment: index, block, value, p } => {
             let findings = evidence.findings.metrics.iter().find(|candidate| candidate.id == *metric);
             let shown = findings.map_or_else(|| significant(*value, 5), |metric| fixed(*value, digits(metric).values));

@@ -119,6 +119,12 @@ pub(super) fn percent(fraction: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// What an interval covers, `96.1 %`; never `100 %`.
+pub(super) fn coverage(share: f64) -> String {
+    let text = format!("{:.1}", (share * 100.0).min(99.9));
+    format!("{} %", text.trim_end_matches(".0"))
+}
+
 fn to_decimals(decimals: i32, most: usize) -> usize {
     usize::try_from(decimals).unwrap_or(0).min(most)
 }

@@ -22,8 +22,8 @@ pub(super) fn remarks(finding: &ComparisonFinding) -> String {
         Some(Ranges::Overlap) => said.push("The ranges overlap.".to_owned()),
         None => {}
     }
-    if let Some(ratio) = published.median_ratio {
-        said.push(format!("The medians differ by {}.", change(ratio)));
+    if let (Some(means), Some(medians)) = (published.mean_ratio, published.median_ratio) {
+        said.push(format!("The means differ by {}, the medians by {}.", change(means), change(medians)));
     }
     if let Some((low, high)) = published.p_range {
         said.push(format!(

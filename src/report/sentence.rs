@@ -1,11 +1,11 @@
 //! Verdicts in plain words: short, exact, never more than the finding says, always with unit, n and interval.
 
-use super::number::{fixed, interval_decimals, p_relation, p_value, percent, significant};
+use super::number::{self, fixed, interval_decimals, p_relation, p_value, percent, significant};
 use super::tables::digits;
 use super::text::{code, inline};
 use crate::analysis::{
     ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Flag, Interaction,
-    Method, MetricFindings, NoInference, Scale, Verdict,
+    Method, MetricFindings, NoInference, Robust, Scale, Verdict,
 };
 use crate::recording::{Design, Direction, Expectation, Relation};
 
@@ -132,6 +132,9 @@ pub(super) fn flag(context: Context<'_>, finding: &ComparisonFinding, flag: Flag
                 .to_owned()
         }
         Flag::Drift => "the values drift over the run".to_owned(),
+        Flag::FirstBlock if !context.blocked() => {
+            "the first runs are the worst more often than chance makes them: more warm-up may be needed".to_owned()
+        }
         Flag::FirstBlock => "the first block is unlike the others: more warm-up may be needed".to_owned(),
         Flag::Outlier { treatment, block } => {
             let name = context.design.treatments.get(treatment).map_or("?", |treatment| treatment.name.as_str());
@@ -213,9 +216,26 @@ pub(super) fn count(context: Context<'_>, finding: &ComparisonFinding) -> String
 pub(super) fn exact(exact: ExactTest) -> String {
     let name = match exact.kind {
         ExactKind::MannWhitney => "Mann-Whitney",
+        ExactKind::Permutation => "permutation",
         ExactKind::SignFlip => "sign flip",
     };
     format!("{} ({name}; cannot go below {})", p_value(exact.p), p_value(exact.min_p))
+}
+
+/// The estimate that assumes no distribution with its interval and what that covers; and in how many pairs the level was
+/// higher.
+pub(super) fn robust(context: Context<'_>, finding: &ComparisonFinding) -> [String; 2] {
+    let Some(robust) = finding.robust else { return ["-".to_owned(), "-".to_owned()] };
+    let Robust { value, low, high, coverage: share, higher: (above, pairs) } = robust;
+    let decimals = interval_decimals(low, high, null(finding.scale)).min(6);
+    let (low, high) = (fixed(low, decimals), fixed(high, decimals));
+    let bounds = match finding.scale {
+        Scale::Difference => format!("{low} to {high}"),
+        Scale::Ratio => format!("{low}–{high}"),
+    };
+    let value = quantity(context, finding.scale, value, decimals);
+    let count = fixed(above, usize::from(above.fract() > 0.0));
+    [format!("{value} ({bounds} at {})", number::coverage(share)), format!("{count} of {pairs}")]
 }
 
 /// `With ipc=pipe: ` or nothing.

@@ -1,15 +1,18 @@
 //! Results and comparisons as tables.
 
-use super::number::{Digits, fixed, p_value};
+use super::number::{self, Digits, fixed, p_value};
 use super::published;
 use super::sentence::{self, Context};
 use super::text::{Table, code, inline};
 use super::view::MetricView;
-use crate::analysis::{ComparisonFinding, Findings, Flag, MetricFindings, Scale};
+use crate::analysis::{Cell, ComparisonFinding, Findings, Flag, MetricFindings, Scale};
 use crate::recording::{Design, Direction, Header};
 
 /// Cells with more values than this have them in the recording only.
 const LISTED: usize = 10;
+
+/// Column of the median's interval, left out where no cell has one.
+const INTERVAL: usize = 6;
 
 /// Results of every metric.
 pub(super) fn metrics(header: &Header, findings: &Findings) -> Vec<MetricView> {
@@ -19,6 +22,14 @@ pub(super) fn metrics(header: &Header, findings: &Findings) -> Vec<MetricView> {
 fn one_metric(header: &Header, findings: &Findings, metric: &MetricFindings) -> MetricView {
     let design = &header.design;
     let digits = digits(metric);
+    let has_interval = |cell: &Cell| cell.summary.is_some_and(|summary| summary.median_interval.is_some());
+    let with_interval = metric.cells.iter().any(has_interval);
+    let row = |row: [String; 9]| {
+        let places = row.into_iter().enumerate();
+        places.filter(|(place, _)| with_interval || *place != INTERVAL).map(|(_, text)| text).collect::<Vec<String>>()
+    };
+    let headings = ["treatment", ">n", ">low", ">high", ">mean", ">median", ">its interval", ">geometric mean", ">CV"];
+    let headings: Vec<String> = row(headings.map(str::to_owned));
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for cell in &metric.cells {
@@ -27,24 +38,32 @@ fn one_metric(header: &Header, findings: &Findings, metric: &MetricFindings) -> 
             let n = published.n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
             let [low, high, average] =
                 [published.low, published.high, published.average].map(|value| fixed(value, digits.values));
-            rows.push(vec![name, n, low, high, average, dash(), dash(), dash()]);
+            rows.push(row([name, n, low, high, average, dash(), dash(), dash(), dash()]));
             continue;
         }
         let Some(summary) = cell.summary else {
-            rows.push(vec![name, "0".to_owned(), dash(), dash(), dash(), dash(), dash(), dash()]);
+            rows.push(row([name, "0".to_owned(), dash(), dash(), dash(), dash(), dash(), dash(), dash()]));
             continue;
         };
         let derived = if summary.n == 1 { digits.values } else { digits.derived };
-        rows.push(vec![
+        rows.push(row([
             name.clone(),
             summary.n.to_string(),
             fixed(summary.low, digits.values),
             fixed(summary.high, digits.values),
             fixed(summary.mean, derived),
             fixed(summary.median, derived),
+            summary.median_interval.map_or_else(dash, |(low, high, coverage)| {
+                format!(
+                    "{} to {} ({})",
+                    fixed(low, digits.values),
+                    fixed(high, digits.values),
+                    number::coverage(coverage)
+                )
+            }),
             summary.geometric_mean.map_or_else(dash, |mean| fixed(mean, derived)),
             summary.cv.map_or_else(dash, |cv| format!("{} %", fixed(cv * 100.0, 1))),
-        ]);
+        ]));
         if !cell.values.is_empty() && cell.values.len() <= LISTED {
             let listed: Vec<String> = cell.values.iter().map(|(_, value)| fixed(*value, digits.values)).collect();
             let source = if cell.recovered { " (worked out from low, high and average)" } else { "" };
@@ -56,7 +75,7 @@ fn one_metric(header: &Header, findings: &Findings, metric: &MetricFindings) -> 
         id: code(&metric.id),
         unit: inline(&metric.unit),
         direction: direction(metric.direction).to_owned(),
-        table: Table::new(&["treatment", ">n", ">low", ">high", ">mean", ">median", ">geometric mean", ">CV"], rows),
+        table: Table::new(&headings.iter().map(String::as_str).collect::<Vec<&str>>(), rows),
         values,
         low_high_average: low_high_average(header, findings, metric),
     }
@@ -108,7 +127,9 @@ fn low_high_average(header: &Header, findings: &Findings, metric: &MetricFinding
         }
         if let (Some(companion), Some(digits)) = (companion, companion_digits) {
             let other = companion.cells.iter().find(|other| other.treatment == cell.treatment);
-            let mean = other.and_then(|other| other.summary).map(|summary| fixed(summary.mean, digits.derived));
+            let mean = other
+                .and_then(|other| other.summary)
+                .map(|summary| fixed(summary.mean, if summary.n == 1 { digits.values } else { digits.derived }));
             row.push(mean.unwrap_or_else(dash));
         }
         row
@@ -125,6 +146,7 @@ fn low_high_average(header: &Header, findings: &Findings, metric: &MetricFinding
 pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table> {
     let optional = |p: Option<f64>| p.map_or_else(dash, p_value);
     let with_holm = findings.comparisons.iter().any(|finding| finding.p_holm.is_some());
+    let with_robust = findings.comparisons.iter().any(|finding| finding.robust.is_some());
     let with_within = findings.comparisons.iter().any(|finding| !finding.within.is_empty());
     let noted = |finding: &ComparisonFinding| {
         !finding.flags.is_empty() || finding.published.is_some_and(|published| !published::notes(published).is_empty())
@@ -150,6 +172,9 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
             row.push(optional(finding.p_holm));
         }
         row.push(finding.exact.map_or_else(dash, sentence::exact));
+        if with_robust {
+            row.extend(sentence::robust(context, finding));
+        }
         row.push(sentence::verdict(context, finding));
         if with_flags {
             let mut flags: Vec<&str> = finding.flags.iter().map(|flag| short_flag(*flag)).collect();
@@ -166,7 +191,9 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
     columns.extend(with_within.then_some("within"));
     columns.extend([">effect", ">95 % CI", ">n", ">p"]);
     columns.extend(with_holm.then_some(">Holm p"));
-    columns.extend([">exact p", "verdict"]);
+    columns.push(">exact p");
+    columns.extend(with_robust.then_some([">Hodges-Lehmann", ">pairs higher"]).into_iter().flatten());
+    columns.push("verdict");
     columns.extend(with_flags.then_some("notes"));
     Some(Table::new(&columns, rows))
 }
@@ -217,7 +244,8 @@ pub(super) fn digits(metric: &MetricFindings) -> Digits {
     });
     let digits = Digits::of(values);
     match metric.decimals {
-        Some(decimals) => Digits { values: decimals, derived: digits.derived.max(decimals.min(6)) },
+        // One more than was printed: whether a printed average was rounded or cut can then be seen.
+        Some(decimals) => Digits { values: decimals, derived: digits.derived.max((decimals + 1).min(6)) },
         None => digits,
     }
 }

@@ -122,9 +122,18 @@ fn the_gain_of_2001_is_inconclusive_and_hangs_on_one_run() {
     close(estimate.high, 1.093);
     assert_eq!(estimate.method, Method::WelchT);
     close(real.exact.unwrap().p, 0.1);
+    let robust = real.robust.unwrap();
+    close(robust.value, 1.008_964_5);
+    close(robust.low, 1.001_750_1);
+    close(robust.high, 1.060_41);
+    assert!((robust.coverage - 0.9).abs() < 1e-12);
+    assert_eq!(robust.higher, (9.0, 9));
     let published = real.published.unwrap();
     assert_eq!(published.ranges, Some(Ranges::Above));
     close(published.median_ratio.unwrap(), 1.007_96);
+    close(published.mean_ratio.unwrap(), 1.023_291);
+    let report = std::fs::read_to_string(root().join("reports/compute_vs_irqs_2001/README.md")).unwrap();
+    assert!(report.contains("| 40.8157 |") && report.contains("| 39.8867 |"), "printed as 40.815 and 39.886: cut");
     let hanging = real.flags.iter().find_map(|flag| match flag {
         Flag::EffectHangsOnOneRun { value, without, .. } => Some((*value, *without)),
         _ => None,
@@ -182,12 +191,51 @@ fn summaries_with_n_are_significant_only_at_the_largest_spread_they_allow() {
     let (smallest, largest) = finding.published.unwrap().p_range.unwrap();
     assert!(smallest < 0.01 && largest > smallest, "{smallest} {largest}");
     assert_eq!(finding.p, Some(largest));
-    assert_eq!((finding.scale, finding.verdict), (Scale::Difference, Verdict::Slower { beyond_margin: false }));
+    assert_eq!((finding.scale, finding.verdict), (Scale::Ratio, Verdict::Slower { beyond_margin: false }));
     // With the same averages and four values the smallest spread still would be significant, the largest is not.
     let finding = compared("    columns low high average n\n    base 9.0 10.0 9.5 4\n    level 9.9 10.9 10.3 4");
     let (smallest, largest) = finding.published.unwrap().p_range.unwrap();
     assert!(smallest < 0.05 && largest > 0.05, "{smallest} {largest}");
     assert_eq!(finding.verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn averages_with_n_have_a_ratio_its_interval_and_equivalence() {
+    // Reference: roots of Welch's p of level - r base = 0.05 over all bounds of both spreads, by SciPy.
+    let apart = compared("    columns low high average n\n    base 9.0 11.0 10.0 6\n    level 12.0 13.0 12.6 7");
+    let estimate = apart.estimate.unwrap();
+    assert!((estimate.value - 1.26).abs() < 1e-12);
+    assert!((estimate.low - 1.129_906_843_797).abs() < 1e-9 && (estimate.high - 1.423_265_770_432).abs() < 1e-9);
+    assert!((apart.p.unwrap() - 0.001_649_352_368_6).abs() < 1e-12);
+    let rows = "    columns low high average n\n    base 99.9 100.1 100.0 10\n    level 99.9 100.2 100.0 10";
+    let within = |margin: &str| {
+        let text = two_levels(rows).replace("against base", &format!("against base margin {margin}"));
+        run(&text, &[]).findings().comparisons[0].verdict
+    };
+    assert_eq!(within("5%"), Verdict::Equivalent);
+    assert_eq!(within("0.05%"), Verdict::Inconclusive);
+    let text = "    columns low high average n\n    base 9.0 11.0 10.0 30\n    level 10.0 12.0 11.1 30";
+    let beyond = |margin: &str| {
+        let text = two_levels(text).replace("against base", &format!("against base margin {margin}"));
+        run(&text, &[]).findings().comparisons[0].verdict
+    };
+    assert_eq!(beyond("5%"), Verdict::Slower { beyond_margin: true });
+    assert_eq!(beyond("6%"), Verdict::Slower { beyond_margin: false }, "the interval begins at 1.056");
+    let negative = compared("    columns low high average n\n    base -9 9 1 6\n    level 12 22 15 7");
+    assert_eq!(negative.scale, Scale::Difference);
+    close(negative.estimate.unwrap().low, 4.531_88);
+}
+
+#[test]
+fn an_average_over_another_factor_has_an_exact_test_inside_its_levels() {
+    let text = "experiment x {\n vary f in base, level\n vary ht in off, on\n recorded {\n  w.time s lower_is_better\n\
+                base off 99.1 99.9 101.2\n level off 100.2 101.1 102.3\n\
+                base on 118.4 119.9 121.0\n level on 121.5 123.0 123.9\n }\n compare f against base\n}\n";
+    let exact = run(text, &[]).findings().comparisons[0].exact.unwrap();
+    assert_eq!(exact.kind, ExactKind::Permutation);
+    // The reference says 0.02 of plain values; of logarithms the same 4 of 400 splits are as far out.
+    close(exact.p, 0.02);
+    close(exact.min_p, 0.005);
 }
 
 #[test]

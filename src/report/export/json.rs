@@ -70,6 +70,8 @@ struct Sample<'a> {
     high: Option<f64>,
     mean: Option<f64>,
     median: Option<f64>,
+    median_ci: Option<[f64; 2]>,
+    median_coverage: Option<f64>,
     geometric_mean: Option<f64>,
     sd: Option<f64>,
     cv: Option<f64>,
@@ -84,8 +86,8 @@ struct Comparison<'a> {
     baseline: &'a str,
     within: BTreeMap<&'a str, &'a str>,
     averaged_over: &'a [String],
-    n: usize,
-    n_baseline: usize,
+    n: Option<usize>,
+    n_baseline: Option<usize>,
     scale: &'static str,
     ratio: Option<f64>,
     difference: Option<f64>,
@@ -96,6 +98,7 @@ struct Comparison<'a> {
     exact: Option<&'static str>,
     p_exact: Option<f64>,
     p_min: Option<f64>,
+    hodges_lehmann: Option<Robust>,
     margin: Option<f64>,
     verdict: &'static str,
     beyond_margin: bool,
@@ -105,9 +108,20 @@ struct Comparison<'a> {
     published: Option<Published>,
 }
 
+/// On the scale of the comparison.
+#[derive(Serialize)]
+struct Robust {
+    value: f64,
+    ci: [f64; 2],
+    coverage: f64,
+    pairs_higher: f64,
+    pairs: usize,
+}
+
 /// What can be said of published numbers beside a verdict, or in place of one.
 #[derive(Serialize)]
 struct Published {
+    mean_ratio: Option<f64>,
     median_ratio: Option<f64>,
     break_even_cv: Option<f64>,
     rounding: Option<f64>,
@@ -196,6 +210,8 @@ fn metric<'a>(design: &'a Design, found: &'a MetricFindings) -> Measured<'a> {
         high: cell.summary.map(|summary| summary.high),
         mean: cell.summary.map(|summary| summary.mean),
         median: cell.summary.map(|summary| summary.median),
+        median_ci: cell.summary.and_then(|summary| summary.median_interval).map(|(low, high, _)| [low, high]),
+        median_coverage: cell.summary.and_then(|summary| summary.median_interval).map(|(_, _, coverage)| coverage),
         geometric_mean: cell.summary.and_then(|summary| summary.geometric_mean),
         sd: cell.summary.and_then(|summary| summary.sd),
         cv: cell.summary.and_then(|summary| summary.cv),
@@ -216,6 +232,9 @@ fn metric<'a>(design: &'a Design, found: &'a MetricFindings) -> Measured<'a> {
 fn comparison(found: &ComparisonFinding) -> Comparison<'_> {
     let value = found.estimate.map(|estimate| estimate.value).or(found.point);
     let (verdict, beyond_margin, reason) = verdict(found.verdict);
+    // Of published low, high and average the number of values may not be known.
+    let is_summary = found.verdict == Verdict::NoInference(NoInference::SummaryOnly);
+    let known = |n: usize| Some(n).filter(|n| !is_summary || *n > 0);
     Comparison {
         metric: &found.metric,
         factor: &found.factor,
@@ -223,8 +242,8 @@ fn comparison(found: &ComparisonFinding) -> Comparison<'_> {
         baseline: &found.base,
         within: pairs(&found.within),
         averaged_over: &found.averaged_over,
-        n: found.n.0,
-        n_baseline: found.n.1,
+        n: known(found.n.0),
+        n_baseline: known(found.n.1),
         scale: scale(found.scale),
         ratio: value.filter(|_| found.scale == Scale::Ratio),
         difference: value.filter(|_| found.scale == Scale::Difference),
@@ -238,10 +257,18 @@ fn comparison(found: &ComparisonFinding) -> Comparison<'_> {
         p_holm: found.p_holm,
         exact: found.exact.map(|exact| match exact.kind {
             ExactKind::MannWhitney => "mann_whitney",
+            ExactKind::Permutation => "permutation",
             ExactKind::SignFlip => "sign_flip",
         }),
         p_exact: found.exact.map(|exact| exact.p),
         p_min: found.exact.map(|exact| exact.min_p),
+        hodges_lehmann: found.robust.map(|robust| Robust {
+            value: robust.value,
+            ci: [robust.low, robust.high],
+            coverage: robust.coverage,
+            pairs_higher: robust.higher.0,
+            pairs: robust.higher.1,
+        }),
         margin: found.margin,
         verdict,
         beyond_margin,
@@ -249,6 +276,7 @@ fn comparison(found: &ComparisonFinding) -> Comparison<'_> {
         flags: found.flags.iter().map(|flag| self::flag(*flag)).collect(),
         needed_n: found.needed_n,
         published: found.published.map(|published| Published {
+            mean_ratio: published.mean_ratio,
             median_ratio: published.median_ratio,
             break_even_cv: published.break_even_cv,
             rounding: published.rounding,

@@ -53,6 +53,16 @@ fn a_first_block_unlike_the_others_stands_at_every_verdict() {
 }
 
 #[test]
+fn without_blocks_first_runs_that_are_the_worst_stand_at_every_verdict() {
+    let first = |flag: &Flag| *flag == Flag::FirstBlock;
+    let shuffled =
+        |slow: f64| experiment(LEVELS, "shuffled", 6).filled(|t, b, _| noise(t, b) * if b == 1 { slow } else { 1.0 });
+    assert!(on_all(&shuffled(1.2), first), "four of four at one in six each");
+    assert!(!on_all(&shuffled(1.0), first));
+    assert!(!on_all(&shuffled(0.8), first), "first runs that are the best are no sign of a cold start");
+}
+
+#[test]
 fn an_outlier_stands_only_at_verdicts_its_trial_has_a_part_in() {
     let spiky = experiment(LEVELS, "blocks", 8)
         .filled(|t, b, _| noise(t, b) * if (t, b) == (2, 5) { 3.0 } else { 1.0 })

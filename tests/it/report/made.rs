@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use irqlab::analysis::{
     Cell, ComparisonFinding, Estimate, ExactKind, ExactTest, ExpectationFinding, ExpectationVerdict, Findings,
-    IrqLanding, Method, MetricFindings, Scale, Summary, TreatmentCheck, TrialCounts, Verdict,
+    IrqLanding, Method, MetricFindings, Robust, Scale, Summary, TreatmentCheck, TrialCounts, Verdict,
 };
 use irqlab::cpu_set::{CpuSet, Irq};
 use irqlab::recording::facts::CpuTopology;
@@ -242,6 +242,7 @@ pub(super) fn cell(treatment: usize, values: &[f64]) -> Cell {
         mean,
         median: f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]),
         geometric_mean: (sorted[0] > 0.0).then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / n).exp()),
+        median_interval: (values.len() > 1).then(|| (sorted[0], sorted[sorted.len() - 1], 1.0 - 0.5_f64.powf(n - 1.0))),
         sd,
         cv: sd.map(|sd| sd / mean),
     };
@@ -273,6 +274,7 @@ pub(super) fn finding(comparison: usize, verdict: Verdict) -> ComparisonFinding 
         p: None,
         p_holm: None,
         exact: None,
+        robust: None,
         margin: Some(0.02),
         verdict,
         flags: Vec::new(),
@@ -293,6 +295,7 @@ pub(super) fn with(
     finding.p = Some(p);
     finding.p_holm = Some((p * 2.0).min(1.0));
     finding.exact = Some(ExactTest { kind: ExactKind::SignFlip, p: exact, min_p: 0.007_812_5 });
+    finding.robust = Some(Robust { value, low, high, coverage: 0.960_937_5, higher: (4.5, 8) });
     finding
 }
 

@@ -276,8 +276,17 @@ fn published_rows_without_single_values_show_their_range_and_no_interval() {
     let (mut recording, mut findings) = (recording(), findings());
     recording.header.design.source = Some("a list".to_owned());
     "recorded".clone_into(&mut recording.header.design.protocol.order);
-    let summary =
-        Summary { n: 3, low: 10.0, high: 30.0, mean: 20.0, median: 20.0, geometric_mean: None, sd: None, cv: None };
+    let summary = Summary {
+        n: 3,
+        low: 10.0,
+        high: 30.0,
+        mean: 20.0,
+        median: 20.0,
+        geometric_mean: None,
+        median_interval: None,
+        sd: None,
+        cv: None,
+    };
     for cell in &mut findings.metrics[0].cells {
         cell.values.clear();
         cell.summary = Some(summary);
