@@ -26,12 +26,19 @@ pub(super) fn export(path: &Path, format: Format) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    print::data(&match format {
+    let text = match format {
         Format::Json => export::json(&recording, &findings),
         Format::Csv => export::csv(&recording, &findings),
-        Format::Hyperfine => export::hyperfine(&recording),
+        Format::Hyperfine => {
+            let Some(text) = export::hyperfine(&recording) else {
+                print::error("there is no valid trial, so no wall clock time to export (use `csv` or `json`)");
+                return Exit::File;
+            };
+            text
+        }
         Format::Benchstat => export::benchstat(&recording, &findings),
         Format::Junit => export::junit(&recording, &findings),
-    });
+    };
+    print::data(&text);
     Exit::Fine
 }

@@ -317,6 +317,24 @@ fn hyperfine_results_are_samples_by_command_or_parameter() {
 }
 
 #[test]
+fn published_values_are_exported_and_times_that_were_not_taken_are_not() {
+    let ran = run(&two_levels("    base 1.5 2 3\n    level 2.5 3.5 4"), &[]);
+    let export = |format: &str| {
+        let folder = ran.recording.parent().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_irqlab"));
+        let output = command.args(["export".as_ref(), folder.as_os_str()]).args(["--format", format]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (_, csv) = export("csv");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!((lines.len(), lines[1].last()), (7, Some(&"1.5")), "{csv}");
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
+    let (_, benchstat) = export("benchstat");
+    assert!(benchstat.contains("BenchmarkX/f=level 1 3.5 w.time(s)\n"), "{benchstat}");
+    assert_eq!(export("hyperfine"), (Some(3), String::new()));
+}
+
+#[test]
 fn faults_of_data_files_are_told_with_their_line() {
     let faults = [
         ("f,metric,value\nbase,w.t,1\nlevel,w.t,x\n", "numbers.csv:3"),

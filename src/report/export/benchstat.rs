@@ -1,10 +1,11 @@
-//! Lines in the format of Go benchmarks, which `benchstat` reads: one line per trial, in the order they ran.
+//! Lines in the format of Go benchmarks, which `benchstat` reads: one line per trial, in the order they ran,
+//! or per published value.
 
 use std::fmt::Write as _;
 
 use super::{levels, measured, value};
 use crate::analysis::Findings;
-use crate::recording::{Direction, Recording};
+use crate::recording::{Design, Direction, Recording};
 
 /// `BenchmarkName/factor=level 1 VALUE METRIC(UNIT) …`; compare with `benchstat -col /factor`.
 ///
@@ -38,17 +39,26 @@ pub fn benchstat(recording: &Recording, findings: &Findings) -> String {
         if values.is_empty() {
             continue;
         }
-        let mut name = benchmark(&design.name);
-        for (factor, level) in levels(design, trial.treatment) {
-            let _ = write!(name, "/{}={}", word(factor), word(level));
+        let _ = writeln!(text, "{} 1 {}", name(design, trial.treatment), values.join(" "));
+    }
+    for metric in measured(findings).filter(|_| !recording.header.published.is_empty()) {
+        for (treatment, value) in super::published(metric) {
+            let _ = writeln!(text, "{} 1 {value} {}", name(design, treatment), unit(&metric.id, &metric.unit));
         }
-        let control = design.treatments[trial.treatment].control;
-        if control > 0 {
-            let _ = write!(name, "/control={control}");
-        }
-        let _ = writeln!(text, "{name} 1 {}", values.join(" "));
     }
     text
+}
+
+fn name(design: &Design, treatment: usize) -> String {
+    let mut name = benchmark(&design.name);
+    for (factor, level) in levels(design, treatment) {
+        let _ = write!(name, "/{}={}", word(factor), word(level));
+    }
+    let control = design.treatments[treatment].control;
+    if control > 0 {
+        let _ = write!(name, "/control={control}");
+    }
+    name
 }
 
 /// `pipe_beside` becomes `BenchmarkPipe_beside`: the letter behind `Benchmark` must not be lower case.

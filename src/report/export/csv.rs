@@ -6,7 +6,8 @@ use super::{levels, measured, value};
 use crate::analysis::Findings;
 use crate::recording::{Recording, Trial};
 
-/// Every trial that ran, warm-up and invalid ones too; these have no value, and `state` says what they are.
+/// Every trial that ran, warm-up and invalid ones too; these have no value, and `state` says what they are. Published values
+/// have a line each, without block, number and time.
 pub fn csv(recording: &Recording, findings: &Findings) -> String {
     let design = &recording.header.design;
     let valid: BTreeSet<u32> = super::valid(recording).iter().map(|trial| trial.sequence).collect();
@@ -16,6 +17,16 @@ pub fn csv(recording: &Recording, findings: &Findings) -> String {
     let mut text = format!("{}\n", columns.join(","));
     let mut trials: Vec<&Trial> = recording.trials.iter().collect();
     trials.sort_by_key(|trial| trial.sequence);
+    for metric in measured(findings).filter(|_| !recording.header.published.is_empty()) {
+        for (index, value) in super::published(metric) {
+            let treatment = &design.treatments[index];
+            let mut line = vec![field(&design.name), field(&metric.id), field(&metric.unit), field(&treatment.name)];
+            line.extend(levels(design, index).into_iter().map(|(_, level)| field(level)));
+            line.extend([treatment.control.to_string(), ",,,,".to_owned(), "published".to_owned(), value.to_string()]);
+            text.push_str(&line.join(","));
+            text.push('\n');
+        }
+    }
     for trial in trials {
         let treatment = &design.treatments[trial.treatment];
         let counts = valid.contains(&trial.sequence);

@@ -29,8 +29,9 @@ struct Benchmark {
 }
 
 /// One result per treatment with a valid trial. A time is from the release of the workloads to the end of the last;
-/// `user` and `system` are means over trials of all workloads together.
-pub fn hyperfine(recording: &Recording) -> String {
+/// `user` and `system` are means over trials of all workloads together. `None` without a trial: published numbers come
+/// without such times.
+pub fn hyperfine(recording: &Recording) -> Option<String> {
     let design = &recording.header.design;
     let valid = super::valid(recording);
     let results = design.treatments.iter().enumerate().filter_map(|(index, treatment)| {
@@ -61,5 +62,6 @@ pub fn hyperfine(recording: &Recording) -> String {
             times,
         })
     });
-    super::json::pretty(&Export { results: results.collect() })
+    let results: Vec<Benchmark> = results.collect();
+    (!results.is_empty()).then(|| super::json::pretty(&Export { results }))
 }

@@ -48,6 +48,11 @@ fn levels(design: &Design, treatment: usize) -> Vec<(&str, &str)> {
     pairs.map(|(factor, level)| (factor.name.as_str(), factor.levels.get(*level).map_or("", String::as_str))).collect()
 }
 
+/// Values of a published metric, `(treatment, value)`, in the order of the file; nothing was run for them.
+fn published(metric: &MetricFindings) -> impl Iterator<Item = (usize, f64)> {
+    metric.cells.iter().flat_map(|cell| cell.values.iter().map(|(_, value)| (cell.treatment, *value)))
+}
+
 /// Metrics with at least one value.
 fn measured(findings: &Findings) -> impl Iterator<Item = &MetricFindings> {
     findings.metrics.iter().filter(|metric| metric.cells.iter().any(|cell| !cell.values.is_empty()))

@@ -48,7 +48,7 @@ fn every_format_has_its_form() {
     let (recording, findings) = small();
     assert_snapshot!("report_export_json", export::json(&recording, &findings));
     assert_snapshot!("report_export_csv", export::csv(&recording, &findings));
-    assert_snapshot!("report_export_hyperfine", export::hyperfine(&recording));
+    assert_snapshot!("report_export_hyperfine", export::hyperfine(&recording).unwrap());
     assert_snapshot!("report_export_benchstat", export::benchstat(&recording, &findings));
     assert_snapshot!("report_export_junit", export::junit(&recording, &findings));
 }
@@ -60,7 +60,7 @@ fn hostile_names_stay_inside_their_fields() {
     findings.metrics[0].id = "loop rate".to_owned();
     let json: Value = serde_json::from_str(&export::json(&recording, &findings)).unwrap();
     assert_eq!(json["experiment"].as_str(), Some(recording.header.design.name.as_str()));
-    let hyperfine: Value = serde_json::from_str(&export::hyperfine(&recording)).unwrap();
+    let hyperfine: Value = serde_json::from_str(&export::hyperfine(&recording).unwrap()).unwrap();
     assert_eq!(hyperfine["results"][0]["command"], "a,\"b\"\nc");
 
     let rows = csv_rows(&export::csv(&recording, &findings));
