@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::number::{percent, significant};
 use super::published::{missing, ratio_of_ratios, remarks};
-use super::sentence::{comparison, expectation, expectation_word, flag};
+use super::sentence::{comparison, expectation, expectation_word, flag, verdict};
 use super::tables::context;
 use super::text::{Table, code, fenced, inline, shown_path};
 use super::view::{DesignView, ExpectationView, FileView, ReproduceView, RestorationView, VerdictGroup, View};
 use super::{Evidence, evidence, facts, pictures, tables};
-use crate::analysis::{Findings, Method, Verdict, Warning};
+use crate::analysis::{ComparisonFinding, Findings, Method, Verdict, Warning};
 use crate::recording::{Design, ProcessPlan, Recording, Until};
 
 /// More findings than this in one `compare` clause, and its inconclusive ones are folded into a sentence.
@@ -119,8 +119,17 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
             let context = context(design, parts.findings, &finding.metric);
             let text = comparison(context, finding) + &remarks(finding);
             let doubts: Vec<String> = finding.flags.iter().map(|doubt| flag(context, finding, *doubt)).collect();
-            sentences.push(if doubts.is_empty() { text } else { format!("{text} *Note: {}.*", doubts.join("; ")) });
+            let text = if doubts.is_empty() { text } else { format!("{text} *Note: {}.*", doubts.join("; ")) };
+            sentences.push((size(finding), text));
         }
+        let further = sentences.len().saturating_sub(SENTENCES);
+        if further > 0 {
+            keep_largest(&mut sentences);
+            let tally = tally(parts, &findings);
+            let first = format!("{tally} The largest effects follow; the others are in the table of comparisons.");
+            sentences.insert(0, (f64::INFINITY, first));
+        }
+        let mut sentences: Vec<String> = sentences.into_iter().map(|(_, text)| text).collect();
         if folded > 0 {
             sentences.push(format!("**Inconclusive** in {folded} further comparisons: see the table of comparisons."));
         }
@@ -151,6 +160,38 @@ fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {
         }
     });
     groups.collect()
+}
+
+/// How far an effect is from none, comparable within one scale.
+fn size(finding: &ComparisonFinding) -> f64 {
+    let is_ratio = finding.scale == crate::analysis::Scale::Ratio;
+    let size = finding.point.map(|point| if is_ratio { point.ln() } else { point }.abs());
+    size.filter(|size| size.is_finite()).unwrap_or(f64::NEG_INFINITY)
+}
+
+/// Leaves the sentences of the largest effects, in the order they stood.
+fn keep_largest(sentences: &mut Vec<(f64, String)>) {
+    let mut sizes: Vec<f64> = sentences.iter().map(|(size, _)| *size).collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let least = sizes.get(SENTENCES - 1).copied().unwrap_or(f64::NEG_INFINITY);
+    sentences.retain(|(size, _)| *size >= least);
+    sentences.truncate(SENTENCES);
+}
+
+/// `39 comparisons: 36 faster, 3 equivalent within ±10 %.`
+fn tally(parts: Evidence<'_>, findings: &[&ComparisonFinding]) -> String {
+    let design = &parts.recording.header.design;
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for finding in findings {
+        let word = verdict(context(design, parts.findings, &finding.metric), finding);
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let counts: Vec<String> = counts.into_iter().map(|(word, count)| format!("{count} {word}")).collect();
+    format!("**{} comparisons**: {}.", findings.len(), counts.join("; "))
 }
 
 fn expectations(parts: Evidence<'_>) -> Vec<ExpectationView> {

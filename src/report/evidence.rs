@@ -15,6 +15,9 @@ use crate::recording::{Design, Fault};
 /// CPUs that get a column of their own; the rest of a large host is folded.
 const CPU_COLUMNS: usize = 8;
 
+/// Treatments named in one warning.
+const NAMED: usize = 3;
+
 /// IRQs shown per treatment.
 const BUSIEST: usize = 5;
 
@@ -252,11 +255,7 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
             treatment(design, *index),
             significant(share * 100.0, 2)
         ),
-        Warning::NoInterrupts { treatment: index } => format!(
-            "**No interrupts**: the IRQs routed by {} saw none while its trials ran, so that treatment made no \
-             difference to anything. Add a background that uses the device.",
-            treatment(design, *index)
-        ),
+        Warning::NoInterrupts { treatment: index } => return no_interrupts(evidence, *index),
         Warning::Drift { metric, percent_per_run, p } => format!(
             "**Drift**: {} changes by {} % per trial over the run (Kendall's tau on residuals, p{}). Blocks keep it out \
              of the comparisons, but look for its cause: heat, a filling disk, another job.",
@@ -334,4 +333,32 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
 fn blocks_list(blocks: &[u32]) -> String {
     let list = crate::cpu_set::to_list(blocks.iter().copied());
     if blocks.len() == 1 { format!("block {list} is") } else { format!("blocks {list} are") }
+}
+
+/// Treatments whose IRQs saw nothing, said once for all of them, where the first stands.
+fn no_interrupts(evidence: Evidence<'_>, index: usize) -> Option<String> {
+    let silent = evidence.findings.warnings.iter().filter_map(|warning| match warning {
+        Warning::NoInterrupts { treatment } => Some(*treatment),
+        _ => None,
+    });
+    let silent: Vec<usize> = silent.collect();
+    if silent.first() != Some(&index) {
+        return None;
+    }
+    let design = &evidence.recording.header.design;
+    let mut names: Vec<String> = silent.iter().take(NAMED).map(|index| treatment(design, *index)).collect();
+    if silent.len() > NAMED {
+        names.push(format!("{} more", silent.len() - NAMED));
+    }
+    let (last, rest) = names.split_last()?;
+    let (which, their) = if rest.is_empty() {
+        (last.clone(), ("its trials", "the treatment"))
+    } else {
+        (format!("{} and {last}", rest.join(", ")), ("their trials", "these treatments"))
+    };
+    Some(format!(
+        "**No interrupts**: the IRQs routed by {which} saw none while {} ran, so that {} made no difference to anything. \
+         Add a background that uses the device.",
+        their.0, their.1
+    ))
 }

@@ -111,7 +111,7 @@ fn low_high_average(header: &Header, findings: &Findings, metric: &MetricFinding
         let planned = &design.treatments[cell.treatment];
         let mut row: Vec<String> = factors.iter().map(|factor| level(design, cell.treatment, *factor)).collect();
         if let (Some(last), true) = (row.last_mut(), planned.control > 0) {
-            *last = format!("{last} (control {})", planned.control);
+            *last = format!("{last} (control {})", planned.control + 1);
         }
         let published = cell.published.map(|side| [side.low, side.high, side.average]);
         match cell.summary {
@@ -165,6 +165,7 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
         row.extend([
             format!("{effect}{noun}"),
             sentence::interval(context, finding),
+            sentence::verdict(context, finding),
             sentence::count(context, finding),
             optional(finding.p),
         ]);
@@ -175,7 +176,6 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
         if with_robust {
             row.extend(sentence::robust(context, finding));
         }
-        row.push(sentence::verdict(context, finding));
         if with_flags {
             let mut flags: Vec<&str> = finding.flags.iter().map(|flag| short_flag(*flag)).collect();
             flags.extend(finding.published.into_iter().flat_map(published::notes));
@@ -189,11 +189,10 @@ pub(super) fn comparisons(design: &Design, findings: &Findings) -> Option<Table>
     }
     let mut columns = vec!["metric", "level", "against"];
     columns.extend(with_within.then_some("within"));
-    columns.extend([">effect", ">95 % CI", ">n", ">p"]);
+    columns.extend([">effect", ">95 % CI", "verdict", ">n", ">p"]);
     columns.extend(with_holm.then_some(">Holm p"));
     columns.push(">exact p");
     columns.extend(with_robust.then_some([">Hodges-Lehmann", ">pairs higher"]).into_iter().flatten());
-    columns.push("verdict");
     columns.extend(with_flags.then_some("notes"));
     Some(Table::new(&columns, rows))
 }

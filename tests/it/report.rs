@@ -148,6 +148,42 @@ fn many_comparisons_are_folded_but_no_decided_one_is_hidden() {
 }
 
 #[test]
+fn many_verdicts_are_counted_and_the_largest_effects_told() {
+    let mut findings = findings();
+    let one = findings.comparisons[0].clone();
+    let ratio = |index: u32| 1.0 + f64::from(index * 7 % 30) / 100.0;
+    let named = |index: u32| ComparisonFinding {
+        level: format!("level{index}"),
+        estimate: one.estimate.map(|estimate| Estimate { value: ratio(index), ..estimate }),
+        point: Some(ratio(index)),
+        ..one.clone()
+    };
+    findings.comparisons = (0..30).map(named).collect();
+    let text = sentences(&recording(), &findings);
+    assert!(text.contains("**30 comparisons**: 30 slower, by more than 2 %. The largest effects follow"), "{text}");
+    let told: Vec<u32> = (0..30).filter(|index| text.contains(&format!("`level{index}` is slower"))).collect();
+    let mut largest: Vec<u32> = (0..30).collect();
+    largest.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)));
+    largest.truncate(12);
+    largest.sort_unstable();
+    assert_eq!(told, largest);
+}
+
+#[test]
+fn treatments_that_saw_no_interrupt_are_told_in_one_warning() {
+    let mut findings = findings();
+    let warned = |findings: &Findings| {
+        let warnings = report::view(&recording(), findings).warnings;
+        warnings.into_iter().filter(|text| text.contains("No interrupts")).collect::<Vec<_>>()
+    };
+    findings.warnings = vec![Warning::NoInterrupts { treatment: 1 }];
+    assert!(warned(&findings)[0].contains("so that the treatment made no difference"));
+    findings.warnings = (0..4).map(|treatment| Warning::NoInterrupts { treatment }).collect();
+    let [text] = warned(&findings).try_into().unwrap();
+    assert!(text.contains(" and 1 more saw none while their trials ran"), "{text}");
+}
+
+#[test]
 fn invalid_trials_warnings_and_a_host_left_changed_are_loud() {
     let _snapshots = snapshots();
     let (mut recording, mut findings) = (recording(), findings());

@@ -392,7 +392,11 @@ impl Canvas {
 
     /// A text whose middle height is at the place, cut to `width` pixels; a cut one shows the whole when pointed at.
     pub(super) fn text(&mut self, text: &str, place: (f64, f64), anchor: Anchor, (ink, width): (Ink, f64)) {
-        let shown = cut(text, width);
+        self.label((text, &cut(text, width)), place, anchor, ink);
+    }
+
+    /// A text, cut by somebody who knows its neighbours; the whole is shown when pointed at.
+    pub(super) fn label(&mut self, (text, shown): (&str, &str), place: (f64, f64), anchor: Anchor, ink: Ink) {
         let whole = (shown != text).then(|| text.to_owned());
         let grouped = whole.is_some();
         if grouped {
@@ -402,7 +406,7 @@ impl Canvas {
         self.scene.elements.push(Primitive::Text {
             x: place.0,
             y: place.1 + 4.0,
-            content: literal(&shown),
+            content: literal(shown),
             size: TEXT_SIZE,
             anchor: match anchor {
                 Anchor::End => TextAnchor::End,
@@ -420,11 +424,14 @@ impl Canvas {
 
     /// What the series are, a line each below the axis; the picture grows.
     pub(super) fn legend(&mut self, entries: impl Iterator<Item = (usize, String)>) {
-        for (series, name) in entries {
+        let entries: Vec<(usize, String)> = entries.collect();
+        let width = WIDTH - self.computed.margin_left - 40.0;
+        let shown = cut_apart(&entries.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>(), width);
+        for ((series, name), shown) in entries.iter().zip(&shown) {
+            let series = *series;
             let y = self.scene.height + LEGEND_LINE / 2.0;
             self.marker((self.computed.margin_left + 6.0, y), series, Ink::Series(series), Hollow::No);
-            let width = WIDTH - self.computed.margin_left - 40.0;
-            self.text(&name, (self.computed.margin_left + 20.0, y), Anchor::Start, (Ink::Text, width));
+            self.label((name, shown), (self.computed.margin_left + 20.0, y), Anchor::Start, Ink::Text);
             self.scene.height += LEGEND_LINE;
         }
         self.scene.height += LEGEND_LINE / 3.0;
@@ -459,7 +466,14 @@ pub(super) enum Hollow {
 
 /// A text cut to about so many pixels, with an ellipsis.
 pub(super) fn cut(text: &str, width: f64) -> String {
-    let size = |character: char| if character < '\u{1100}' { CHARACTER } else { CHARACTER * 2.0 };
+    let size = |character: char| match character {
+        'M' | 'W' | 'm' | 'w' | '@' | '%' => CHARACTER * 1.6,
+        ' ' | '!' | '(' | ')' | ',' | '.' | ':' | '[' | ']' | 'f' | 'i' | 'j' | 'l' | 'r' | 't' | '|' => {
+            CHARACTER * 0.7
+        }
+        '\u{1100}'.. => CHARACTER * 2.0,
+        _ => CHARACTER,
+    };
     if text.chars().map(size).sum::<f64>() <= width {
         return text.to_owned();
     }
@@ -470,6 +484,33 @@ pub(super) fn cut(text: &str, width: f64) -> String {
     });
     let kept: String = kept.collect();
     format!("{}…", kept.trim_end())
+}
+
+/// The texts of one picture cut so that different ones stay different: at their end; where that makes some alike, in their
+/// middle; and with a number in front where that does not help either.
+pub(super) fn cut_apart(texts: &[String], width: f64) -> Vec<String> {
+    let mut shown: Vec<String> = texts.iter().map(|text| cut(text, width)).collect();
+    for again in [cut_in_the_middle as fn(usize, &str, f64) -> String, cut_behind_a_number] {
+        let is_alike = |place: usize| (0..texts.len()).any(|i| shown[i] == shown[place] && texts[i] != texts[place]);
+        let alike: Vec<usize> = (0..texts.len()).filter(|place| is_alike(*place)).collect();
+        for place in alike {
+            shown[place] = again(place, &texts[place], width);
+        }
+    }
+    shown
+}
+
+fn cut_in_the_middle(_: usize, text: &str, width: f64) -> String {
+    let turned = |text: &str| text.chars().rev().collect::<String>();
+    let half = f64::midpoint(width, CHARACTER);
+    let (head, tail) = (cut(text, half), turned(&cut(&turned(text), half)));
+    format!("{head}{}", tail.trim_start_matches('…'))
+}
+
+fn cut_behind_a_number(place: usize, text: &str, width: f64) -> String {
+    let number = format!("{}: ", place + 1);
+    let rest = cut_in_the_middle(place, text, width - CHARACTER * number.chars().count() as f64);
+    format!("{number}{rest}")
 }
 
 /// The plotting crate reads `$…$` in a text as mathematics.
@@ -491,4 +532,26 @@ fn tick_text(value: f64) -> String {
     }
     let text = format!("{value:.7}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_texts_stay_different_when_cut() {
+        let width = 20.0 * CHARACTER;
+        let long = |head: &str, tail: &str| format!("{head}{}{tail}", "n".repeat(200));
+        let middle = |word: &str| format!("{}{word}{}", "x".repeat(90), "x".repeat(90));
+        let texts = [long("a", "1"), long("a", "2"), long("b", ""), middle("left"), middle("rght"), "short".to_owned()];
+        let shown = cut_apart(&texts, width);
+        for (i, one) in shown.iter().enumerate() {
+            assert!(shown[i + 1..].iter().all(|other| other != one), "{shown:?}");
+            assert!(one.chars().count() <= 24, "{one}");
+        }
+        assert_eq!((shown[0].as_str(), shown[2].as_str()), ("annnnnnnn…nnnnnnnn1", "bnnnnnnnnnnnnnnnnn…"));
+        assert!(shown[3].starts_with("4: xxx") && shown[5] == "short", "{shown:?}");
+        let same = vec![long("a", ""); 2];
+        assert_eq!(cut_apart(&same, width)[0], cut(&same[0], width), "the same text may look the same");
+    }
 }

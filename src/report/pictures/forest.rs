@@ -5,10 +5,10 @@ use super::super::tables::context;
 use super::super::text::plain;
 use super::super::{Evidence, sentence};
 use super::Drawn;
-use super::canvas::{ABOVE, Anchor, BELOW, Canvas, Frame, Hollow, Ink, Scale, WIDTH};
+use super::canvas::{ABOVE, Anchor, BELOW, Canvas, Frame, Hollow, Ink, Scale, WIDTH, cut_apart};
 use crate::analysis::{self, ComparisonFinding, Verdict};
 
-/// Rows at most; decided comparisons come first.
+/// Rows at most; decided comparisons go before others, and large effects before small ones.
 const ROWS: usize = 24;
 
 /// Pixels per row.
@@ -27,8 +27,15 @@ pub(super) fn draw(evidence: Evidence<'_>) -> Option<Drawn> {
     if rows.len() > ROWS {
         let undecided =
             |finding: &&ComparisonFinding| matches!(finding.verdict, Verdict::Inconclusive | Verdict::NoInference(_));
-        rows.sort_by_key(undecided);
-        rows.truncate(ROWS);
+        let distance = |finding: &ComparisonFinding| centre(finding).map_or(0.0, |centre| centre.ln().abs());
+        let mut ranked: Vec<usize> = (0..rows.len()).collect();
+        ranked.sort_by(|a, b| {
+            let (a, b) = (&rows[*a], &rows[*b]);
+            undecided(a).cmp(&undecided(b)).then(distance(b).total_cmp(&distance(a)))
+        });
+        ranked.truncate(ROWS);
+        ranked.sort_unstable();
+        rows = ranked.into_iter().map(|place| rows[place]).collect();
     }
     let left_out = all.len() - rows.len();
     let metrics: std::collections::BTreeSet<&str> = rows.iter().map(|finding| finding.metric.as_str()).collect();
@@ -59,8 +66,13 @@ pub(super) fn draw(evidence: Evidence<'_>) -> Option<Drawn> {
     let one = canvas.x(1.0);
     canvas.line((one, top), (one, bottom), Ink::Text, "4 3");
     let mut words = Vec::new();
+    let names: Vec<String> = rows.iter().map(|finding| name(finding)).collect();
+    let cut_names = cut_apart(&names, SIDES.0 - 14.0);
     for (index, finding) in rows.iter().enumerate() {
         let metric = single.is_none().then(|| label(finding));
+        let raised = if metric.is_some() { 7.0 } else { 0.0 };
+        let place = (left - 8.0, canvas.row(index) - raised);
+        canvas.label((&names[index], &cut_names[index]), place, Anchor::End, Ink::Text);
         let numbers = row(&mut canvas, evidence, (index, finding), metric.as_deref());
         let on = metric.map(|metric| format!(" on {metric}")).unwrap_or_default();
         words.push(format!("{}{on}: {numbers}", name(finding)));
@@ -94,8 +106,6 @@ fn row(
         canvas.marker((canvas.x(value), y), series, ink, hollow);
     }
     let (left, right, ..) = canvas.edges();
-    let raised = if metric.is_some() { 7.0 } else { 0.0 };
-    canvas.text(&name(finding), (left - 8.0, y - raised), Anchor::End, (Ink::Text, SIDES.0 - 14.0));
     if let Some(metric) = metric {
         canvas.text(metric, (left - 8.0, y + 7.0), Anchor::End, (Ink::Muted, SIDES.0 - 14.0));
     }

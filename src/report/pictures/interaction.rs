@@ -2,7 +2,7 @@
 //! effect of one factor does not depend on the other.
 
 use super::super::text::plain;
-use super::canvas::{Anchor, Canvas, Frame, Hollow, Ink, SERIES, Scale};
+use super::canvas::{Anchor, Canvas, Frame, Hollow, Ink, SERIES, Scale, cut_apart};
 use super::{Centre, Drawn, centre, quantity};
 use crate::analysis::MetricFindings;
 use crate::report::Evidence;
@@ -46,9 +46,10 @@ pub(super) fn draw(evidence: Evidence<'_>, metric: &MetricFindings) -> Option<Dr
     });
     let (left, right, _, bottom) = canvas.edges();
     let column = (right - left) / axis.levels.len() as f64;
-    for (level, name) in axis.levels.iter().enumerate() {
+    let names: Vec<String> = axis.levels.iter().map(|name| plain(name)).collect();
+    for (level, shown) in cut_apart(&names, column - 6.0).iter().enumerate() {
         let x = canvas.x(level as f64 + 0.5);
-        canvas.text(&plain(name), (x, bottom + 14.0), Anchor::Middle, (Ink::Text, column - 6.0));
+        canvas.label((&names[level], shown), (x, bottom + 14.0), Anchor::Middle, Ink::Text);
     }
     for (line, means) in means.iter().enumerate() {
         // A little apart, so that one interval does not hide another.

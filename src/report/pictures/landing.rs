@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::number::share;
 use super::super::text::plain;
-use super::canvas::{ABOVE, Anchor, BELOW, Canvas, Frame, Ink, Scale};
+use super::canvas::{ABOVE, Anchor, BELOW, Canvas, Frame, Ink, Scale, cut_apart};
 use super::{Drawn, treatment};
 use crate::analysis::{IrqLanding, TreatmentCheck};
 use crate::report::Evidence;
@@ -55,13 +55,19 @@ pub(super) fn draw(evidence: Evidence<'_>) -> Option<Drawn> {
         y_label: "",
     });
     name_columns(&mut canvas, &columns);
+    let treatments = rows.iter().filter_map(|row| match row {
+        Row::Treatment(number) => Some(treatment(evidence, *number)),
+        Row::Irq(_) => None,
+    });
+    let names: Vec<String> = treatments.collect();
+    let mut cut_names = names.iter().zip(cut_apart(&names, canvas.edges().0 - 12.0));
     for (index, row) in rows.iter().enumerate() {
         let y = canvas.row(index);
         match row {
-            Row::Treatment(number) => {
-                let (left, ..) = canvas.edges();
-                let name = treatment(evidence, *number);
-                canvas.text(&name, (8.0, y + 2.0), Anchor::Start, (Ink::Text, left - 12.0));
+            Row::Treatment(_) => {
+                if let Some((name, shown)) = cut_names.next() {
+                    canvas.label((name, &shown), (8.0, y + 2.0), Anchor::Start, Ink::Text);
+                }
             }
             Row::Irq(irq) => draw_irq(&mut canvas, irq, &columns, y),
         }
