@@ -14,6 +14,7 @@ pub mod cpu_set;
 pub mod design;
 pub mod diagnostic;
 pub mod host;
+pub mod lab;
 pub mod recording;
 pub mod report;
 pub mod run;

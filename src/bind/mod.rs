@@ -21,7 +21,7 @@ mod words;
 pub use order::{blocks, further, order};
 pub use record::{design_record, published_record, treatment_record, unbound_record};
 pub use refusals::refusals;
-pub use requirements::{Caller, unmet};
+pub use requirements::{Caller, required_tools, unmet};
 pub use words::{command as command_words, process as process_words, unbound as setting_words};
 
 /// Binds an experiment to a host, or names everything in it that this host cannot do.

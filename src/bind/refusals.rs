@@ -13,9 +13,6 @@ pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
             refused.push((span, what));
         }
     };
-    if let Some(lab) = &experiment.lab {
-        refuse(lab.span, "a lab".to_owned());
-    }
     if let Repeat::Until { .. } = experiment.protocol.repeat
         && experiment.protocol.order != Order::Blocks
     {
@@ -23,6 +20,10 @@ pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
     }
     for treatment in &experiment.treatments {
         for setting in &treatment.settings {
+            // A lab's machine is booted with them.
+            if experiment.lab.is_some() && matches!(setting.kind, SettingKind::Boot(_)) {
+                continue;
+            }
             if let Some(what) = setting_refusal(setting) {
                 refuse(setting.span, what);
             }

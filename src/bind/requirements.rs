@@ -22,6 +22,14 @@ pub fn unmet(experiment: &Experiment, facts: &HostFacts, caller: &Caller) -> Vec
     experiment.requirements.iter().filter_map(|requirement| judge(requirement, facts, caller)).collect()
 }
 
+/// Programs that `require tool` names.
+pub fn required_tools(experiment: &Experiment) -> impl Iterator<Item = &str> {
+    experiment.requirements.iter().filter_map(|requirement| match &requirement.kind {
+        RequirementKind::Tool(tool) => Some(tool.as_str()),
+        _ => None,
+    })
+}
+
 fn judge(requirement: &Requirement, facts: &HostFacts, caller: &Caller) -> Option<Diagnostic> {
     let (message, help) = match &requirement.kind {
         RequirementKind::Fact { fact, relation, value } => {

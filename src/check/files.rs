@@ -54,17 +54,48 @@ pub enum LoadError {
     Wrong(Failed),
 }
 
+/// Where texts come from.
+#[derive(Debug, Clone, Copy)]
+enum Texts<'a> {
+    /// The files themselves.
+    Disk,
+    /// Texts that an earlier load read.
+    Given(&'a Sources),
+}
+
+impl Texts<'_> {
+    fn read(self, path: &Path) -> io::Result<String> {
+        match self {
+            Texts::Disk => source::read(path),
+            Texts::Given(sources) => match sources.find(path) {
+                Some(file) => Ok(sources.get(file).text.clone()),
+                None => Err(io::ErrorKind::NotFound.into()),
+            },
+        }
+    }
+}
+
 /// Reads, parses and checks the file at `path` with all files it uses.
 pub fn load(path: &Path, options: &Options) -> Result<Checked, LoadError> {
+    load_from(Texts::Disk, path, options)
+}
+
+/// Parses and checks texts that an earlier [`load`] read, the named file first. Opens no file.
+pub fn load_texts(texts: &Sources, options: &Options) -> Result<Checked, LoadError> {
+    let named = texts.iter().next().map(|source| source.path.clone()).unwrap_or_default();
+    load_from(Texts::Given(texts), &named, options)
+}
+
+fn load_from(texts: Texts<'_>, path: &Path, options: &Options) -> Result<Checked, LoadError> {
     let mut sources = Sources::default();
-    let text = source::read(path).map_err(|source| match source.kind() {
+    let text = texts.read(path).map_err(|source| match source.kind() {
         io::ErrorKind::InvalidData => LoadError::NotText { path: path.to_owned() },
         _ => LoadError::Unreadable { path: path.to_owned(), source },
     })?;
     let named = sources.add(path, text);
-    let (files, mut diagnostics) = parse_all(&mut sources, named);
+    let (files, mut diagnostics) = parse_all(texts, &mut sources, named);
     if let Some((_, tree)) = files.first() {
-        diagnostics.extend(read_data(&mut sources, tree, options));
+        diagnostics.extend(read_data(texts, &mut sources, (tree, options)));
     }
     if diagnostics.is_empty() {
         match super::check(&sources, &files, options) {
@@ -77,7 +108,7 @@ pub fn load(path: &Path, options: &Options) -> Result<Checked, LoadError> {
 }
 
 /// Parses the named file and, breadth first, every file used from there, each once.
-fn parse_all(sources: &mut Sources, named: FileId) -> (Vec<(FileId, ast::File)>, Vec<Diagnostic>) {
+fn parse_all(texts: Texts<'_>, sources: &mut Sources, named: FileId) -> (Vec<(FileId, ast::File)>, Vec<Diagnostic>) {
     let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
     let mut waiting = VecDeque::from([(named, vec![normal(&sources.get(named).path)])]);
     while let Some((file, chain)) = waiting.pop_front() {
@@ -91,7 +122,7 @@ fn parse_all(sources: &mut Sources, named: FileId) -> (Vec<(FileId, ast::File)>,
         let folder = sources.get(file).path.parent().map(Path::to_owned).unwrap_or_default();
         let mut here: Vec<PathBuf> = Vec::new();
         for text in tree.items.iter().filter_map(as_use) {
-            match used(sources, text, &folder, (&chain, &mut here)) {
+            match used((texts, sources), text, &folder, (&chain, &mut here)) {
                 Ok(Some((file, path))) => waiting.push_back((file, [chain.clone(), vec![path]].concat())),
                 Ok(None) => {}
                 Err(meaning) => diagnostics.push(text.span.error(meaning)),
@@ -103,7 +134,7 @@ fn parse_all(sources: &mut Sources, named: FileId) -> (Vec<(FileId, ast::File)>,
 }
 
 /// Reads the files that `recorded from` names. A parameter in a name has the caller's value, or the one in its clause.
-fn read_data(sources: &mut Sources, tree: &ast::File, options: &Options) -> Vec<Diagnostic> {
+fn read_data(texts: Texts<'_>, sources: &mut Sources, (tree, options): (&ast::File, &Options)) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     let experiments = tree.items.iter().filter_map(super::as_experiment);
     for experiment in experiments {
@@ -115,9 +146,14 @@ fn read_data(sources: &mut Sources, tree: &ast::File, options: &Options) -> Vec<
                 continue;
             }
             let folder = sources.get(text.span.file).path.parent().map(Path::to_owned).unwrap_or_default();
-            match data(&folder, &written) {
+            let path = normal(&folder.join(&written));
+            let content = match texts {
+                Texts::Disk => data(&folder, &written),
+                Texts::Given(_) => texts.read(&path).map_err(|error| error.to_string()),
+            };
+            match content {
                 Ok(content) => {
-                    sources.add(normal(&folder.join(&written)), content);
+                    sources.add(path, content);
                 }
                 Err(reason) => faults.push(text.span.error(Meaning::MissingFile { path: written, reason })),
             }
@@ -197,7 +233,7 @@ fn as_use(item: &Item) -> Option<&Text> {
 /// Reads a used file; `None` when another file brought it in already. `chain` is the way here, `here` what this file
 /// named before.
 fn used(
-    sources: &mut Sources,
+    (texts, sources): (Texts<'_>, &mut Sources),
     text: &Text,
     folder: &Path,
     (chain, here): (&[PathBuf], &mut Vec<PathBuf>),
@@ -224,7 +260,7 @@ fn used(
         return Ok(None);
     }
     let missing = |reason: String| Meaning::MissingFile { path: path.display().to_string(), reason };
-    let text = source::read(&path).map_err(|error| match error.kind() {
+    let text = texts.read(&path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => missing("the file is not UTF-8 text".to_owned()),
         _ => missing(error.to_string()),
     })?;
@@ -244,4 +280,31 @@ fn normal(path: &Path) -> PathBuf {
         }
     }
     normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_checked_again_where_their_files_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let main = folder.path().join("main.exp");
+        let vary = "vary side { x { sysctl kernel.a=1 }; y { sysctl kernel.a=2 } }";
+        let text = format!(
+            "use \"parts/shared.exp\"\nexperiment a {{ {vary}; workload w; measure w.real; repeat 5 }}\n\
+             experiment b {{ vary side in x, y; recorded from \"b.csv\" }}\n"
+        );
+        std::fs::write(&main, text).unwrap();
+        std::fs::create_dir(folder.path().join("parts")).unwrap();
+        std::fs::write(folder.path().join("parts/shared.exp"), "workload w { run \"true\" }\n").unwrap();
+        let data = "side,metric,unit,better,value\nx,w.real,s,lower_is_better,1\ny,w.real,s,lower_is_better,2\n";
+        std::fs::write(folder.path().join("b.csv"), data).unwrap();
+        let loaded = load(&main, &Options::default()).unwrap();
+        assert_eq!(loaded.sources.iter().count(), 3);
+        drop(folder);
+        let again = load_texts(&loaded.sources, &Options::default()).unwrap();
+        assert_eq!(again.sources, loaded.sources);
+        assert_eq!(again.experiments, loaded.experiments);
+    }
 }

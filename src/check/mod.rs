@@ -29,7 +29,7 @@ use crate::syntax::ast::{self, Item, Name};
 
 use scope::{Globals, Known, Scope};
 
-pub use files::{Checked, Failed, LoadError, load};
+pub use files::{Checked, Failed, LoadError, load, load_texts};
 
 /// What the caller says beside the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

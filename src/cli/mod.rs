@@ -1,5 +1,6 @@
 //! The command line. The only place that knows clap; prints data on stdout and talk on stderr.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -181,6 +182,21 @@ enum Command {
         /// key=value
         arguments: Vec<String>,
     },
+    /// Runs what an order asks for inside a lab's machine
+    #[command(hide = true)]
+    Guest {
+        /// The folder shared with the host
+        shared: PathBuf,
+    },
+    /// Becomes the programs that make a lab's machine, and ends with the runner
+    #[command(hide = true)]
+    Guard {
+        /// Process number of the runner
+        runner: i32,
+        /// Program and arguments
+        #[arg(required = true, last = true)]
+        words: Vec<OsString>,
+    },
     /// Starts one workload for the runner, which speaks to it through stdin
     #[command(hide = true)]
     Launch,
@@ -263,6 +279,8 @@ fn dispatch(command: Command) -> ExitCode {
         }
         Command::Capture { directory } => inspect::capture(&directory),
         Command::Restore => restore::restore(),
+        Command::Guest { shared } => return ExitCode::from(crate::lab::guest(&shared)),
+        Command::Guard { runner, words } => return status(crate::lab::guard(runner, &words)),
         Command::Launch => return status(crate::run::launch::launch()),
         Command::Workload { name, arguments } => return status(crate::workloads::run(&name, &arguments)),
     };

@@ -4,7 +4,7 @@ use super::print;
 use crate::analysis::two_stage;
 use crate::bind;
 use crate::design::Experiment;
-use crate::recording::{Decision, Design, Header, PlannedTrial, Trial};
+use crate::recording::{Accelerator, Boot, Decision, Design, Header, PlannedTrial, Trial};
 use crate::run::Progress;
 
 /// A line when a trial begins to be waited for, completed when it is over.
@@ -36,6 +36,17 @@ impl Progress for Lines<'_> {
         let faults = if trial.faults.is_empty() { "" } else { ": not valid, see the report" };
         print::talk(&format!("{}/{} {place}: {treatment} {seconds:.2} s{faults}", self.ended, self.planned));
     }
+
+    fn booted(&mut self, boot: &Boot) {
+        let Some(lab) = &boot.lab else { return };
+        let kernel = boot.host.kernel_release.as_deref().unwrap_or("a kernel without a name");
+        let how = match lab.accelerator {
+            Accelerator::Emulated => "emulated",
+            Accelerator::Kvm => "KVM",
+        };
+        let (cpus, seconds) = (boot.host.topology.online.len(), lab.boot_ms as f64 / 1e3);
+        print::talk(&format!("boot {}: Linux {kernel}, {cpus} CPUs, {how}, up in {seconds:.0} s", boot.number));
+    }
 }
 
 /// A run whose number of blocks is decided after a pilot.
@@ -65,6 +76,10 @@ impl Progress for TwoStage<'_> {
     fn trial_ended(&mut self, trial: &Trial) {
         self.lines.trial_ended(trial);
         self.trials.push(trial.clone());
+    }
+
+    fn booted(&mut self, boot: &Boot) {
+        self.lines.booted(boot);
     }
 
     fn further(&mut self) -> Option<Decision> {

@@ -16,6 +16,7 @@ use crate::recording::{self, HostFacts, Line, Recording, Writer};
 use crate::run::{self as runner, BetweenBlocks, Machine, Outcome, Plan, StopSignals};
 use crate::settings::{self, Live, Settings, System};
 
+mod lab;
 mod reboots;
 
 /// Where experiments are run.
@@ -103,7 +104,9 @@ pub fn on(host: &Host<'_>, selection: &Selection, out: &Path, start: Start) -> E
             ran |= this <= Exit::Failed;
             continue;
         }
-        let attempt = if selected.experiment.needs_boots() && selected.experiment.lab.is_none() {
+        let attempt = if selected.experiment.lab.is_some() {
+            lab::run(host, (selected, &facts), out, start)
+        } else if selected.experiment.needs_boots() {
             reboots::run(host, (selected, &facts), out, start)
         } else {
             ready((selected, host), &facts, &|_| true).map(|ready| execute(&ready, out, start, host))

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::{Exit, Selection, check, files, print};
+use crate::bind;
 use crate::check::{self as checker, Options};
-use crate::design::{Experiment, RequirementKind};
-use crate::host::files::Root;
+use crate::design::Experiment;
+use crate::host::{self, files::Root};
 use crate::source::Sources;
 
 /// One experiment to plan or run.
@@ -102,21 +103,5 @@ pub(super) fn root(path: &Path) -> Result<Root, Exit> {
 
 /// The programs an experiment requires that are on `PATH`.
 pub(super) fn tools(experiment: &Experiment) -> BTreeSet<String> {
-    let required = experiment.requirements.iter().filter_map(|requirement| match &requirement.kind {
-        RequirementKind::Tool(tool) => Some(tool.clone()),
-        _ => None,
-    });
-    required.filter(|tool| on_path(tool)).collect()
-}
-
-fn on_path(tool: &str) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    let executable = |path: PathBuf| {
-        std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    };
-    if tool.contains('/') {
-        return executable(PathBuf::from(tool));
-    }
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| executable(folder.join(tool))))
+    bind::required_tools(experiment).filter(|tool| host::on_path(tool)).map(str::to_owned).collect()
 }

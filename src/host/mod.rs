@@ -13,6 +13,7 @@ pub mod interrupts;
 mod irqs;
 mod machine;
 mod mounts;
+mod programs;
 mod reader;
 pub mod snapshot;
 pub mod stat;
@@ -20,4 +21,5 @@ pub mod tasks;
 mod topology;
 
 pub use facts::read_facts;
+pub use programs::on_path;
 pub use snapshot::{Counters, Snapshot, between};

@@ -130,7 +130,7 @@ pub struct Writer {
 
 /// What each numbered row was last said to be: said once, not a hundred times.
 #[derive(Debug, Default)]
-struct Descriptions(BTreeMap<String, String>);
+pub(super) struct Descriptions(BTreeMap<String, String>);
 
 impl Descriptions {
     fn leave_out(&mut self, trial: &mut Trial) {
@@ -142,7 +142,7 @@ impl Descriptions {
         }
     }
 
-    fn fill_in(&mut self, trial: &mut Trial) {
+    pub(super) fn fill_in(&mut self, trial: &mut Trial) {
         for row in trial.interrupts.iter_mut().filter(|row| row.anomaly.is_none()) {
             if row.description.is_empty() {
                 row.description = self.0.get(&row.label).cloned().unwrap_or_default();
@@ -276,13 +276,13 @@ pub fn read_from(mut reader: impl BufRead, path: &Path) -> Result<Recording, Rea
     recording.ok_or_else(|| ReadError::Empty { path: path.to_owned() })
 }
 
-struct Place<'a> {
-    path: &'a Path,
-    number: usize,
+pub(super) struct Place<'a> {
+    pub(super) path: &'a Path,
+    pub(super) number: usize,
 }
 
 impl Place<'_> {
-    fn malformed(&self, source: serde_json::Error) -> ReadError {
+    pub(super) fn malformed(&self, source: serde_json::Error) -> ReadError {
         ReadError::Malformed { path: self.path.to_owned(), line: self.number, source }
     }
 
@@ -398,7 +398,8 @@ fn check_header(header: &Header) -> Result<(), String> {
     Ok(())
 }
 
-fn check_boot(boot: &Boot, header: &Header) -> Result<(), String> {
+/// Whether a boot fits what was recorded before it.
+pub fn check_boot(boot: &Boot, header: &Header) -> Result<(), String> {
     let number = boot.number;
     if header.boots.iter().any(|earlier| earlier.number == number) {
         return Err(format!("boot {number} stands there twice"));
@@ -434,7 +435,8 @@ fn check_factors(design: &Design, factors: &[usize]) -> Result<(), String> {
     }
 }
 
-fn check_trial(trial: &Trial, header: &Header) -> Result<(), String> {
+/// Whether a trial fits what was recorded before it: planned like that, in a boot that is known, every count with its CPU.
+pub fn check_trial(trial: &Trial, header: &Header) -> Result<(), String> {
     let planned = |planned: &PlannedTrial| {
         (planned.number, planned.block, planned.treatment) == (trial.number, trial.block, trial.treatment)
     };

@@ -16,6 +16,7 @@ pub mod boot;
 pub mod design;
 pub mod facts;
 pub mod file;
+pub mod follow;
 
 pub use boot::{Accelerator, Boot, BootAsked, BootOption, LabFacts};
 pub use design::{
@@ -24,6 +25,7 @@ pub use design::{
 };
 pub use facts::{HostFacts, NmiGrowth};
 pub use file::{ReadError, Recording, Writer, read, write_whole};
+pub use follow::Follower;
 
 /// Version of the format. A reader refuses a newer one and says so.
 pub const FORMAT: u32 = 1;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bind::Schedule;
 use crate::host::files::{Files, SystemError};
-use crate::recording::{Decision, End, Fault, Line, PlannedTrial, Recording, Trial, Writer};
+use crate::recording::{Boot, Decision, End, Fault, Line, PlannedTrial, Recording, Trial, Writer};
 use crate::settings::{Apply, Restored};
 
 pub mod evidence;
@@ -52,6 +52,8 @@ pub struct Plan<'a> {
     pub trials: Vec<PlannedTrial>,
     /// How often each trial was tried by earlier runs into the same recording.
     pub attempts: BTreeMap<u32, u32>,
+    /// How often this run has tried each trial already, in machines that are gone.
+    pub tries: BTreeMap<u32, u32>,
     /// Number of lines of trials already in the recording.
     pub sequence: u32,
     /// [`Boot::number`](crate::recording::Boot::number) of the boot they run in, where boots are recorded.
@@ -73,9 +75,9 @@ pub enum BetweenBlocks {
 impl<'a> Plan<'a> {
     /// A whole schedule.
     pub fn new(schedule: &'a Schedule, (settle_ms, retries): (u64, u32)) -> Self {
-        let (trials, attempts) = (schedule.order.clone(), BTreeMap::new());
-        let between_blocks = BetweenBlocks::GoOn;
-        Plan { schedule, settle_ms, retries, trials, attempts, sequence: 0, boot: None, between_blocks }
+        let (trials, none) = (schedule.order.clone(), BTreeMap::new());
+        let (attempts, tries, between_blocks) = (none.clone(), none, BetweenBlocks::GoOn);
+        Plan { schedule, settle_ms, retries, trials, attempts, tries, sequence: 0, boot: None, between_blocks }
     }
 
     /// What an earlier run into `recording` has left to do: trials without a valid run.
@@ -93,6 +95,9 @@ pub trait Progress {
 
     /// A trial is over and on the disk.
     fn trial_ended(&mut self, trial: &Trial);
+
+    /// A lab's machine is ready for its first trial, and that is on the disk.
+    fn booted(&mut self, _boot: &Boot) {}
 
     /// All planned trials are over: what a two-stage run goes on with. Asked once; the answer is on the disk before
     /// any of its trials begins.
@@ -233,7 +238,10 @@ fn trials(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, RunError> {
     leftovers::adopt().map_err(|source| RunError::Io { what: "cannot become a child subreaper", source })?;
-    let queued = |planned: &PlannedTrial| Queued { planned: *planned, tries: 0 };
+    let queued = |planned: &PlannedTrial| Queued {
+        planned: *planned,
+        tries: plan.tries.get(&planned.number).copied().unwrap_or(0),
+    };
     let mut queue: VecDeque<Queued> = plan.trials.iter().map(queued).collect();
     let (mut invalid, mut looked, mut last_block) = (0, false, None);
     loop {

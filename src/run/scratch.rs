@@ -15,8 +15,8 @@ pub fn place() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// Makes the folder of one trial; it goes with the value. Its name holds the runner's process number.
-pub(super) fn folder(place: &Path) -> io::Result<tempfile::TempDir> {
+/// Makes a folder that goes with the value; its name holds the runner's process number. Its owner's alone.
+pub fn folder(place: &Path) -> io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir_in(place)
 }
 

@@ -18,7 +18,7 @@ const CRATE_HOMES: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/", "src/main.rs"]),
     ("kuva", &["src/report/pictures/canvas.rs"]),
     ("minijinja", &["src/report/"]),
-    ("nix", &["src/host/", "src/run/", "src/settings/", "src/workloads/"]),
+    ("nix", &["src/host/", "src/lab/", "src/run/", "src/settings/", "src/workloads/"]),
     ("pest", &["src/syntax/"]),
     ("pest_derive", &["src/syntax/"]),
     ("pulldown_cmark", &["src/report/page.rs"]),
@@ -34,6 +34,7 @@ const STAGE_MAY_NAME: &[(&str, &[&str])] = &[
     ("design", &["cpu_set", "design", "source"]),
     ("diagnostic", &["diagnostic", "source"]),
     ("host", &["cpu_set", "host", "recording"]),
+    ("lab", &["bind", "check", "design", "diagnostic", "host", "lab", "recording", "run", "settings", "source"]),
     ("recording", &["cpu_set", "recording"]),
     ("report", &["analysis", "cpu_set", "recording", "report"]),
     ("run", &["bind", "cpu_set", "design", "host", "recording", "run", "settings", "source", "workloads"]),
@@ -47,12 +48,14 @@ const STAGE_MAY_NAME: &[(&str, &[&str])] = &[
 const PURE_STAGES: &[&str] = &["analysis", "bind", "check", "cpu_set", "design", "diagnostic", "report", "syntax"];
 
 /// Where types may be serialised: each such type is a promise to readers of other versions.
-const SERIALISED: &[&str] = &["src/cli/", "src/recording/", "src/report/", "src/settings/journal.rs"];
+const SERIALISED: &[&str] =
+    &["src/cli/", "src/lab/exchange.rs", "src/recording/", "src/report/", "src/settings/journal.rs"];
 
 /// Who may open files for writing, and what for.
 const WRITERS: &[(&str, &str)] = &[
     ("src/cli/", "the starter file of `new` and files rewritten by `fmt`"),
     ("src/host/capture.rs", "the copy of a host that `capture` makes"),
+    ("src/lab/", "folders shared with guests, and consoles beside the recording"),
     ("src/recording/", "recordings"),
     ("src/report/files.rs", "reports, beside their recordings"),
     ("src/run/", "files that take the output of workloads"),
