@@ -12,6 +12,7 @@ use super::watch::{Wake, Watched};
 use super::{bare, console};
 use crate::design::{self, Experiment};
 use crate::diagnostic::Diagnostic;
+use crate::host::boot_options;
 use crate::recording::{
     self, Accelerator, Boot, CpuTimes, End, Fault, Follower, Header, LabFacts, Line, MaskReadings, PlannedTrial,
     Recording, RunnerCost, Trial, Writer,
@@ -308,13 +309,15 @@ impl<'a> Session<'a> {
         let place = self.place(trials)?;
         let shared = place.shared();
         let command = format!("{0}/{PROGRAM} guest {0}", shared.display());
-        let words =
-            bare::words((treatment.machine.as_ref(), &treatment.boot_options()), (&shared, &place.console()), &command);
+        let of_machine = treatment.machine.iter().flat_map(|machine| machine.boot.iter().map(String::as_str));
+        let options: Vec<&str> = of_machine.chain(treatment.boot_options()).collect();
+        let words = bare::words((treatment.machine.as_ref(), &options), (&shared, &place.console()), &command);
         let began = std::time::SystemTime::now();
         let watched = Watched::start(self.stand.program, &words).map_err(failed("cannot start the lab's machine"))?;
         let mut visit = Visit {
             number,
             trials,
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
             command: public_words(&words, &shared, &place.console()),
             began,
             shared: &shared,
@@ -452,7 +455,7 @@ impl<'a> Session<'a> {
                     }
                     self.record(Trial { treatment, ..trial })?;
                 }
-                Line::Boot(_) | Line::Decided(_) | Line::End(_) | Line::Resumed { .. } => {}
+                Line::Boot(_) | Line::BootAsked(_) | Line::Decided(_) | Line::End(_) | Line::Resumed { .. } => {}
             }
         }
         Ok(())
@@ -509,6 +512,8 @@ enum Watching {
 struct Visit<'a> {
     number: u32,
     trials: &'a [PlannedTrial],
+    /// Options of the kernel command line that were asked for.
+    options: Vec<String>,
     command: Vec<String>,
     began: std::time::SystemTime,
     shared: &'a Path,
@@ -564,6 +569,7 @@ impl Visit<'_> {
             number: self.number,
             planned: self.trials.first().and_then(|trial| trial.boot).unwrap_or(0),
             at: guest.started_at,
+            boot_id: None,
             lab: Some(LabFacts {
                 accelerator: Accelerator::Emulated,
                 reason: None,
@@ -573,8 +579,8 @@ impl Visit<'_> {
                 boot_ms: took.as_millis() as u64,
                 console: console_file(self.number),
             }),
+            options: self.options.iter().map(|option| boot_options::evidence(&guest.host, option)).collect(),
             host: guest.host,
-            options: Vec::new(),
             treatments: indices.into_iter().zip(guest.design.treatments).collect(),
         }
     }

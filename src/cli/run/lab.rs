@@ -61,9 +61,7 @@ pub(super) fn run(
         lab::run(&job, &stand, &mut writer, &mut lines)
     };
     match outcome {
-        Ok(Outcome::Complete { invalid }) => {
-            Ok((complete(&partial, &folder.join(COMPLETE), invalid), Continue::Go))
-        }
+        Ok(Outcome::Complete { invalid }) => Ok((complete(&partial, &folder.join(COMPLETE), invalid), Continue::Go)),
         Ok(Outcome::Interrupted { signal }) => Ok(failed(interrupted(&signal, &partial, selected))),
         Err(LabError::Impossible(diagnostics)) => {
             print::diagnostics(&diagnostics, &selected.sources);
