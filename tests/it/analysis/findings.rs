@@ -109,6 +109,17 @@ fn a_difference_smaller_than_the_margin_is_equivalent_and_flagged() {
 }
 
 #[test]
+fn equivalence_is_shown_at_five_per_cent_and_not_at_ten() {
+    let base = [100.0; 5];
+    let spread =
+        |width: f64| base.iter().zip([-1.0, -0.5, 0.0, 0.5, 1.0]).map(|(b, d)| b * (width * d).exp()).collect();
+    let verdict = |level: Vec<f64>| two_levels("blocks", &base, &level).margin(0.02).verdict();
+    // t = 1.80 with 4 degrees of freedom against the margin: p = 0.073.
+    assert_eq!(verdict(spread(0.031)), Verdict::Inconclusive);
+    assert_eq!(verdict(spread(0.020)), Verdict::Equivalent);
+}
+
+#[test]
 fn identical_values_give_no_inference_however_they_are_laid_out() {
     for order in ["blocks", "shuffled", "recorded"] {
         let same = two_levels(order, &[5.0; 6], &[5.0; 6]);
