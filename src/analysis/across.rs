@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::boots::Boots;
 use super::comparison::{Question, conclude_families, estimate, robust, shown};
-use super::sides::{Layout, Sides};
+use super::sides::{Laid, Layout, Sides};
 use super::values::{self, Values};
 use super::{ComparisonFinding, NoInference, Verdict};
 use crate::recording::{Design, Factor, Metric, ProcessPlan, Recording, Treatment};
@@ -33,7 +34,7 @@ pub fn across(old: &Recording, new: &Recording) -> Result<Across, Vec<String>> {
     }
     let measured = |recording: &Recording| {
         let valid = values::valid_trials(&recording.trials);
-        values::values(&recording.header.design, &recording.header.host, &valid)
+        values::values(&recording.header, &valid)
     };
     let (before, after) = (measured(old), measured(new));
     let cells = old.header.design.treatments.len();
@@ -78,7 +79,8 @@ pub fn across(old: &Recording, new: &Recording) -> Result<Across, Vec<String>> {
 }
 
 fn question<'a>(design: &Design, values: &'a Values, (old, new): (usize, usize)) -> Question<'a> {
-    let sides = Sides::new(values, Layout::Unblocked, &[(new, old)], (1.0, 1.0));
+    let sides =
+        Sides::new(values, Laid { layout: Layout::Unblocked, boots: &Boots::default() }, &[(new, old)], (1.0, 1.0));
     let inferred = sides.infer();
     let inference = inferred.inference.ok();
     let margins = design.comparisons.iter().filter(|comparison| {

@@ -3,12 +3,13 @@
 //! Precedence of verdicts: a reason why nothing may be concluded, then equivalence within a declared margin (flagged
 //! when a difference smaller than the margin is there all the same), then better or worse, then inconclusive.
 
+use super::boots::Boots;
 use super::interaction::{self, Contrast};
 use super::multiplicity::holm;
 use super::planner::{Pairing, needed_n};
 use super::published::{Side, averages_equivalence_p};
 use super::recorded;
-use super::sides::{Inferred, Layout, Sides, combinations, is_replicated, pairs, scale_of};
+use super::sides::{Inferred, Laid, Layout, Sides, combinations, is_replicated, pairs, scale_of};
 use super::student::Inference;
 use super::values::Values;
 use super::{ComparisonFinding, Estimate, Flag, Interaction, Method, NoInference, Robust, Scale, Verdict};
@@ -26,12 +27,19 @@ pub(super) struct Material<'a> {
     pub(super) trials: &'a [&'a Trial],
     /// Metric values.
     pub(super) values: &'a [Values],
+    /// The boots the values were measured in.
+    pub(super) boots: &'a Boots,
 }
 
 impl<'a> Material<'a> {
     /// The layout of the trials.
     pub(super) fn layout(&self) -> Layout {
         Layout::of(&self.design.protocol.order)
+    }
+
+    /// The layout with the boots in it.
+    pub(super) fn laid(&self) -> Laid<'a> {
+        Laid { layout: self.layout(), boots: self.boots }
     }
 
     /// The expanded metrics a declared or expanded id stands for.
@@ -49,7 +57,7 @@ impl<'a> Material<'a> {
         let mut inferred = sides.infer();
         let reason = match self.layout() {
             Layout::Sequential => Some(NoInference::SequentialOrder),
-            _ if !is_replicated(self.design, self.trials, factor, levels) => Some(NoInference::WholePlotUnreplicated),
+            _ if !is_replicated(self, factor, levels) => Some(NoInference::WholePlotUnreplicated),
             _ => None,
         };
         if let Some(reason) = reason.filter(|_| inferred.inference != Err(NoInference::NoValues)) {
@@ -175,7 +183,7 @@ impl<'a> Asked<'_, 'a> {
         let bounded = recorded::summaries(values, &pairs);
         let sides = match &bounded {
             Some(_) => Sides::none(Scale::Difference),
-            None => Sides::new(values, material.layout(), &pairs, (1.0, 1.0)),
+            None => Sides::new(values, material.laid(), &pairs, (1.0, 1.0)),
         };
         let mut inferred = material.infer(&sides, clause.factor, (level, clause.base));
         let mut published = values.decimals.map(|_| recorded::published_finding(material.design, values, &pairs));
@@ -421,8 +429,7 @@ pub(super) fn control_differences(material: &Material, values: &Values) -> Vec<C
     let copies = treatments.iter().enumerate().filter(|(_, treatment)| treatment.control > 0);
     let differ = |(copy, treatment): (usize, &crate::recording::Treatment)| {
         let original = treatments.iter().position(|other| other.control == 0 && other.levels == treatment.levels)?;
-        let inference =
-            Sides::new(values, material.layout(), &[(copy, original)], (1.0, 1.0)).infer().inference.ok()?;
+        let inference = Sides::new(values, material.laid(), &[(copy, original)], (1.0, 1.0)).infer().inference.ok()?;
         Some(ControlDifference { treatment: original, copy, ratio: inference.estimate.exp(), p: inference.p()? })
     };
     let found: Vec<ControlDifference> = copies.filter_map(differ).collect();

@@ -22,7 +22,7 @@ fn judge_clause(material: &Material, index: usize, clause: &Expectation) -> Vec<
             if pairs.is_empty() && !within.is_empty() {
                 continue;
             }
-            let sides = Sides::new(values, material.layout(), &pairs, (clause.left.0, clause.right.0));
+            let sides = Sides::new(values, material.laid(), &pairs, (clause.left.0, clause.right.0));
             let inferred = material.infer(&sides, clause.factor, levels);
             let inference = inferred.inference.ok();
             let estimate = inference.and_then(|inference| estimate(&inference, &sides, inferred.method));

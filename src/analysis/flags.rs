@@ -11,6 +11,9 @@ pub(super) fn flag(comparisons: &mut [ComparisonFinding], warnings: &[Warning], 
         for warning in warnings {
             let flag = match warning {
                 Warning::ControlDiffers { metric, .. } if *metric == finding.metric => Flag::ControlDiffers,
+                Warning::BootOptionNotInForce { treatment, .. } if is_on_a_side(design, finding, *treatment) => {
+                    Flag::OptionNotInForce { treatment: *treatment }
+                }
                 Warning::Drift { metric, .. } if *metric == finding.metric => Flag::Drift,
                 Warning::FirstBlock { metric, .. } | Warning::FirstRunsWorst { metric, .. }
                     if *metric == finding.metric =>

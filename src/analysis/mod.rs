@@ -4,6 +4,7 @@ use crate::cpu_set::CpuSet;
 use crate::recording::{Direction, End, Fault, Header, HostFacts, Trial};
 
 mod across;
+mod boots;
 mod comparison;
 pub mod doubts;
 pub mod exact;
@@ -38,13 +39,16 @@ pub fn analyse(header: &Header, trials: &[Trial], resumed: &[(String, HostFacts)
     let values = if is_published && !header.published.is_empty() {
         values::published(design, &header.published)
     } else {
-        values::values(design, &header.host, &valid)
+        values::values(header, &valid)
     };
-    let material = comparison::Material { design, trials: &valid, values: &values };
+    let boots = boots::Boots::of(header, &valid);
+    let material = comparison::Material { design, trials: &valid, values: &values, boots: &boots };
     let (mut comparisons, interactions) = comparison::compare(&material);
-    let treatment_checks = if is_published { Vec::new() } else { treatment::checks(design, trials) };
+    let treatment_checks = if is_published { Vec::new() } else { treatment::checks(header, trials) };
+    let boot_options = boots::options(header, trials);
     let evidence = warnings::Evidence { header, trials, resumed, end };
-    let warnings = warnings::warnings(&evidence, &material, &treatment_checks, &comparisons);
+    let checks = warnings::Checks { treatments: &treatment_checks, options: &boot_options };
+    let warnings = warnings::warnings(&evidence, &material, checks, &comparisons);
     flags::flag(&mut comparisons, &warnings, design);
     Findings {
         metrics: values.iter().map(metric_findings).collect(),
@@ -53,6 +57,7 @@ pub fn analyse(header: &Header, trials: &[Trial], resumed: &[(String, HostFacts)
         comparisons,
         interactions,
         treatment_checks,
+        boot_options,
         invalid_trials: invalid_trials(trials),
         counts: TrialCounts {
             planned: header.order.iter().filter(|planned| planned.block > 0).count(),
@@ -115,6 +120,8 @@ pub struct Findings {
     pub expectations: Vec<ExpectationFinding>,
     /// One entry per treatment.
     pub treatment_checks: Vec<TreatmentCheck>,
+    /// What the kernels showed of options asked for at boot: one entry per treatment and option.
+    pub boot_options: Vec<BootOptionCheck>,
     /// Trials that were not valid: kept, flagged, out of the analysis.
     pub invalid_trials: Vec<InvalidTrial>,
     /// How many trials were planned, recorded, valid and warm-up.
@@ -457,6 +464,8 @@ pub enum Flag {
     HangsOnOneRun { block: u32 },
     /// The exact test does not reach 0.05, or cannot, or there is none.
     ModelBasedOnly,
+    /// A boot option of this treatment was not in force in every boot: the verdict does not speak of that option.
+    OptionNotInForce { treatment: usize },
     /// A trial on one of the sides is an outlier; it is kept.
     Outlier { treatment: usize, block: u32 },
     /// Equivalent within the margin, and yet a difference is there: it is smaller than the margin.
@@ -520,10 +529,27 @@ pub struct TreatmentCheck {
     pub trials_with_foreign_masks: usize,
 }
 
+/// What the kernels showed of a boot option, over the boots in which trials of a treatment ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootOptionCheck {
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// `nmi_watchdog=1`
+    pub option: String,
+    /// Boots in which it was in force.
+    pub in_force: usize,
+    /// Boots in which it was not.
+    pub not_in_force: usize,
+    /// Boots whose kernel shows nothing of it but its command line.
+    pub not_shown: usize,
+    /// What was looked at and found, each text once.
+    pub evidence: Vec<String>,
+}
+
 /// Where one routed IRQ landed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IrqLanding {
-    /// `36`
+    /// `36`, or `24,26` where one interrupt had another number after another boot.
     pub label: String,
     /// As in `/proc/interrupts`.
     pub description: String,
@@ -551,6 +577,12 @@ pub struct InvalidTrial {
 /// A doubt about the numbers. Closed list; the words are the report's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Warning {
+    /// Blocks that share a boot with another: comparisons between boots take them for one.
+    BlocksShareBoot { blocks: Vec<u32> },
+    /// A boot option of a treatment was not in force in so many of its boots.
+    BootOptionNotInForce { treatment: usize, option: String, boots: usize, of: usize, evidence: String },
+    /// Blocks in which one whole plot ran in more than one boot: comparisons within boots leave such pairs out.
+    WholePlotSplit { blocks: Vec<u32> },
     /// Blocks that lack a valid trial of some treatment.
     IncompleteBlocks { blocks: Vec<u32> },
     /// Interrupts of routed IRQs landed outside their masks.

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::boots::{Boots, Relation, joined};
+use super::comparison::Material;
 use super::exact::{mann_whitney, permutation, sign_flip};
 use super::student::{Inference, contrast, paired};
 use super::summary::mean;
@@ -31,6 +33,15 @@ impl Layout {
             _ => Layout::Unblocked,
         }
     }
+}
+
+/// How trials were laid out, and in which boots they ran.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Laid<'a> {
+    /// Blocks or none.
+    pub(super) layout: Layout,
+    /// The boots.
+    pub(super) boots: &'a Boots,
 }
 
 /// Two treatments that differ in the compared factor alone.
@@ -66,16 +77,21 @@ pub(super) fn combinations(design: &Design, factors: &[usize]) -> Vec<Vec<(usize
 ///
 /// A whole plot of a hard-to-change factor is a run of trials under one of its levels. In blocks each block has one per
 /// level; two visits suffice, because a level that ends one block may begin the next. Without blocks trials that share a
-/// visit are not independent, so that every trial must be a visit of its own.
-pub(super) fn is_replicated(design: &Design, trials: &[&Trial], factor: usize, levels: (usize, usize)) -> bool {
+/// visit are not independent, so that every trial must be a visit of its own. Where something was booted, a boot is a
+/// visit, whatever was planned.
+pub(super) fn is_replicated(material: &Material, factor: usize, levels: (usize, usize)) -> bool {
+    let design = material.design;
     if !design.factors.get(factor).is_some_and(|factor| factor.hard_to_change) {
         return true;
     }
-    let level_of = |trial: &&Trial| design.treatments.get(trial.treatment)?.levels.get(factor).copied();
-    let under: Vec<usize> = trials.iter().filter_map(level_of).collect();
+    let visit = |trial: &&Trial| {
+        let level = design.treatments.get(trial.treatment)?.levels.get(factor).copied()?;
+        Some((level, material.boots.actual(trial.treatment, trial.block)))
+    };
+    let under: Vec<(usize, Option<u32>)> = material.trials.iter().filter_map(visit).collect();
     let mut visits = under.clone();
     visits.dedup();
-    let count = |all: &[usize], level: usize| all.iter().filter(|other| **other == level).count();
+    let count = |all: &[(usize, Option<u32>)], level: usize| all.iter().filter(|(other, _)| *other == level).count();
     [levels.0, levels.1].into_iter().all(|level| match Layout::of(&design.protocol.order) {
         Layout::Blocked => count(&visits, level) > 1,
         Layout::Sequential | Layout::Unblocked => count(&visits, level) == count(&under, level),
@@ -90,6 +106,8 @@ pub(super) struct Sides {
     data: Data,
     /// Differences of values no larger than this are rounding.
     resolution: f64,
+    /// Whether values do not share boots in a way that leaves no error term.
+    independent: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -118,7 +136,10 @@ impl Sides {
     ///
     /// Factors averaged over are averaged within the block, on the ln scale where values are positive. In blocks only
     /// those with every pair complete are used.
-    pub(super) fn new(values: &Values, layout: Layout, pairs: &[Pair], coefficients: (f64, f64)) -> Self {
+    ///
+    /// What is compared within boots (pairs planned for one) leaves out pairs that ran in two. What is compared between
+    /// boots takes blocks that share a boot for one, with the mean of their differences.
+    pub(super) fn new(values: &Values, laid: Laid<'_>, pairs: &[Pair], coefficients: (f64, f64)) -> Self {
         let multiplied = coefficients.0 > 0.0 && coefficients.1 > 0.0;
         let scale = if multiplied { scale_of(values) } else { Scale::Difference };
         let onto_scale = |value: f64, coefficient: f64| match scale {
@@ -133,16 +154,24 @@ impl Sides {
             pairs.iter().map(|(left, right)| [side(*left, coefficients.0), side(*right, coefficients.1)]).collect();
         let largest = strata.iter().flatten().flatten().fold(0.0_f64, |largest, (_, value)| largest.max(value.abs()));
         let unit = if scale == Scale::Ratio { 1.0 } else { 0.0 };
-        let data = match layout {
-            Layout::Blocked => Data::Blocked(block_differences(&strata)),
-            Layout::Sequential | Layout::Unblocked => Data::Unblocked(strata),
+        let (data, independent) = match laid.layout {
+            Layout::Blocked => {
+                let (blocks, shared) = between_boots(block_differences(&strata), pairs, laid.boots);
+                // Three pairs are the fewest that give an error term.
+                let independent = !shared || blocks.len() > 2;
+                (Data::Blocked(blocks), independent)
+            }
+            Layout::Sequential | Layout::Unblocked => {
+                let independent = are_independent(&strata, pairs, laid.boots);
+                (Data::Unblocked(strata), independent)
+            }
         };
-        Sides { scale, data, resolution: 1e-13 * (unit + largest) }
+        Sides { scale, data, resolution: 1e-13 * (unit + largest), independent }
     }
 
     /// Sides of which no value is known.
     pub(super) fn none(scale: Scale) -> Self {
-        Sides { scale, data: Data::Unblocked(Vec::new()), resolution: 0.0 }
+        Sides { scale, data: Data::Unblocked(Vec::new()), resolution: 0.0, independent: true }
     }
 
     /// Paired t over blocks, or Welch's t in its contrast form over strata.
@@ -159,7 +188,8 @@ impl Sides {
         Inferred {
             n,
             point: (smallest > 0).then(|| self.weighted_point(&weights)),
-            inference: enough(n, smallest)
+            inference: self
+                .enough(n, smallest)
                 .and_then(|()| self.weighted_inference(&weights).ok_or(NoInference::ZeroVariance)),
             method,
         }
@@ -237,6 +267,14 @@ impl Sides {
         self.weighted_inference(&group.iter().map(weight).collect::<Vec<f64>>())
     }
 
+    fn enough(&self, n: (usize, usize), smallest: usize) -> Result<(), NoInference> {
+        match enough(n, smallest) {
+            Err(NoInference::NoValues) => Err(NoInference::NoValues),
+            _ if !self.independent => Err(NoInference::WholePlotUnreplicated),
+            enough => enough,
+        }
+    }
+
     fn equal_weights(&self) -> Vec<f64> {
         let strata = match &self.data {
             Data::Blocked(blocks) => blocks.first().map_or(0, |(_, differences)| differences.len()),
@@ -274,7 +312,8 @@ impl Sides {
     /// `(block left out, the rest)`, one run at a time. Of more than [`LEFT_OUT_EACH`] runs only the lowest and the highest
     /// are: no other can move the estimate as far.
     pub(super) fn without_one(&self) -> Vec<(u32, Sides)> {
-        let with = |data: Data| Sides { scale: self.scale, resolution: self.resolution, data };
+        let with =
+            |data: Data| Sides { scale: self.scale, resolution: self.resolution, independent: self.independent, data };
         match &self.data {
             Data::Blocked(blocks) => {
                 let weights = self.equal_weights();
@@ -335,6 +374,53 @@ fn numbers(side: &[(u32, f64)]) -> Vec<f64> {
 fn weighted_differences(blocks: &[(u32, Vec<f64>)], weights: &[f64]) -> Vec<f64> {
     let weighted = |differences: &[f64]| differences.iter().zip(weights).map(|(value, weight)| value * weight).sum();
     blocks.iter().map(|(_, differences)| weighted(differences)).collect()
+}
+
+/// Blocks as far as their boots make them independent: without pairs that one boot should have served and did not, and
+/// joined where they share a boot that stands on one side alone. With it, whether any were joined.
+fn between_boots(blocks: Vec<(u32, Vec<f64>)>, pairs: &[Pair], boots: &Boots) -> (Vec<(u32, Vec<f64>)>, bool) {
+    let relations = |block: u32| pairs.iter().map(move |pair| boots.relation(*pair, block));
+    let whole: Vec<(u32, Vec<f64>)> =
+        blocks.into_iter().filter(|(block, _)| relations(*block).all(|relation| relation != Relation::Split)).collect();
+    let of_block = |block: u32| -> BTreeSet<u32> {
+        let named = |relation| match relation {
+            Relation::WholePlots(left, right) => vec![left, right],
+            Relation::SameBoot | Relation::Split | Relation::Unbooted => Vec::new(),
+        };
+        relations(block).flat_map(named).collect()
+    };
+    let groups = joined(&whole.iter().map(|(block, _)| of_block(*block)).collect::<Vec<_>>());
+    let before = whole.len();
+    let mut means: BTreeMap<usize, (u32, Vec<f64>, f64)> = BTreeMap::new();
+    for ((block, differences), group) in whole.into_iter().zip(groups) {
+        match means.get_mut(&group) {
+            None => {
+                means.insert(group, (block, differences, 1.0));
+            }
+            Some((_, sums, count)) => {
+                sums.iter_mut().zip(differences).for_each(|(sum, difference)| *sum += difference);
+                *count += 1.0;
+            }
+        }
+    }
+    let shared = means.len() < before;
+    let average =
+        |(block, sums, count): (u32, Vec<f64>, f64)| (block, sums.into_iter().map(|sum| sum / count).collect());
+    (means.into_values().map(average).collect(), shared)
+}
+
+/// Without blocks values are independent when each has a boot of its own, or when a boot serves a whole comparison and so
+/// is on both sides of it.
+fn are_independent(strata: &[[Vec<(u32, f64)>; 2]], pairs: &[Pair], boots: &Boots) -> bool {
+    let of_stratum = |([left, right], pair): (&[Vec<(u32, f64)>; 2], &Pair)| {
+        let trials = |side: &[(u32, f64)], treatment: usize| {
+            side.iter().map(|(block, _)| (treatment, *block)).collect::<Vec<(usize, u32)>>()
+        };
+        [trials(left, pair.0), trials(right, pair.1)].concat()
+    };
+    let strata: Vec<Vec<(usize, u32)>> = strata.iter().zip(pairs).map(of_stratum).collect();
+    strata.iter().all(|trials| boots.are_together(trials.iter().copied()))
+        || boots.are_apart(strata.iter().flatten().copied())
 }
 
 /// Blocks in which every stratum has both sides.

@@ -14,7 +14,7 @@ pub fn decide(header: &Header, trials: &[Trial]) -> Option<Decision> {
     let until = header.design.protocol.until.as_ref()?;
     let pilot: Vec<Trial> = trials.iter().filter(|trial| trial.block <= until.pilot).cloned().collect();
     let valid = values::valid_trials(&pilot);
-    let values = values::values(&header.design, &header.host, &valid);
+    let values = values::values(header, &valid);
     let metrics = values.iter().filter(|values| values.id == until.metric || values.declared == until.metric);
     let cells = metrics.flat_map(|metric| {
         metric.cells.iter().enumerate().map(|(treatment, cell)| {

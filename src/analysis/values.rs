@@ -7,7 +7,7 @@ use wildmatch::WildMatch;
 use super::published::{Side, decimals, half_unit, sd_bounds, three_values};
 use super::summary::{mean, summarise};
 use crate::recording::{
-    CounterRow, CpuTimes, Design, Direction, HostFacts, Metric, MetricExpr, ProcessRecord, PublishedRow,
+    CounterRow, CpuTimes, Design, Direction, Header, HostFacts, Metric, MetricExpr, ProcessRecord, PublishedRow,
     PublishedValues, Trial,
 };
 
@@ -144,9 +144,9 @@ pub(super) fn valid_trials(trials: &[Trial]) -> Vec<&Trial> {
 }
 
 /// The values of every declared metric.
-pub(super) fn values(design: &Design, host: &HostFacts, trials: &[&Trial]) -> Vec<Values> {
-    let expanded = design.metrics.iter().flat_map(|metric| expand(metric, trials));
-    expanded.map(|(declared, metric)| measure(&declared, metric, design, host, trials)).collect()
+pub(super) fn values(header: &Header, trials: &[&Trial]) -> Vec<Values> {
+    let expanded = header.design.metrics.iter().flat_map(|metric| expand(metric, trials));
+    expanded.map(|(declared, metric)| measure(&declared, metric, header, trials)).collect()
 }
 
 /// A metric with `*` becomes one for each matching name its process ever printed; itself when there is none, so that
@@ -171,10 +171,11 @@ fn expand(metric: &Metric, trials: &[&Trial]) -> Vec<(String, Metric)> {
     names.into_iter().map(|name| (metric.id.clone(), named(name))).collect()
 }
 
-fn measure(declared: &str, metric: Metric, design: &Design, host: &HostFacts, trials: &[&Trial]) -> Values {
-    let mut cells = vec![BTreeMap::new(); design.treatments.len()];
+fn measure(declared: &str, metric: Metric, header: &Header, trials: &[&Trial]) -> Values {
+    let mut cells = vec![BTreeMap::new(); header.design.treatments.len()];
     let mut in_order = Vec::new();
     for trial in trials {
+        let host = header.boot_of(trial).map_or(&header.host, |boot| &boot.host);
         let source = Source { trial, host, direction: metric.direction };
         let value = source.evaluate(&metric.expr).filter(|value| value.abs() <= LARGEST);
         if let (Some(value), Some(cell)) = (value, cells.get_mut(trial.treatment)) {
@@ -254,7 +255,8 @@ impl Source<'_> {
     }
 
     /// `idle`, `irq` …: per cent of the time of all CPUs, or of one (`idle.cpu3`). `interrupts`: increments of numbered
-    /// rows, `softirqs`: of all kinds, over the host or of one CPU. `mhz`: the fact.
+    /// rows, `softirqs`: of all kinds, over the host or of one CPU. `mhz`: the fact of
+    /// the machine it ran on.
     fn host_metric(&self, name: &str) -> Option<f64> {
         let (kind, cpu) = match name.split_once('.') {
             Some((kind, cpu)) => (kind, Some(cpu.strip_prefix("cpu")?.parse::<u32>().ok()?)),

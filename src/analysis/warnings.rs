@@ -10,7 +10,7 @@ use super::recorded::widest_control;
 use super::sides::{Layout, scale_of};
 use super::summary::mean;
 use super::values::Values;
-use super::{ComparisonFinding, Scale, TreatmentCheck, Warning};
+use super::{BootOptionCheck, ComparisonFinding, Scale, TreatmentCheck, Warning};
 use crate::cpu_set::CpuSet;
 use crate::recording::{Direction, End, Header, HostFacts, Trial};
 
@@ -36,15 +36,33 @@ pub(super) struct Evidence<'a> {
     pub(super) end: Option<&'a End>,
 }
 
+/// What is known of treatments being in force.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checks<'a> {
+    /// From counters and masks.
+    pub(super) treatments: &'a [TreatmentCheck],
+    /// From what kernels show of boot options.
+    pub(super) options: &'a [BootOptionCheck],
+}
+
 /// Warnings about the run, then about the treatments, then about the numbers.
 pub(super) fn warnings(
     evidence: &Evidence,
     material: &Material,
-    checks: &[TreatmentCheck],
+    checks: Checks<'_>,
     comparisons: &[ComparisonFinding],
 ) -> Vec<Warning> {
     let mut warnings = about_the_run(evidence, material);
-    for check in checks {
+    for check in checks.options.iter().filter(|check| check.not_in_force > 0) {
+        warnings.push(Warning::BootOptionNotInForce {
+            treatment: check.treatment,
+            option: check.option.clone(),
+            boots: check.not_in_force,
+            of: check.in_force + check.not_in_force + check.not_shown,
+            evidence: check.evidence.join("; "),
+        });
+    }
+    for check in checks.treatments {
         let treatment = check.treatment;
         let elsewhere = check.interrupts - check.on_asked_cpus;
         let share = elsewhere as f64 / check.interrupts.max(1) as f64;
@@ -86,18 +104,32 @@ fn about_the_run(evidence: &Evidence, material: &Material) -> Vec<Warning> {
     }
     let changed: BTreeSet<String> =
         evidence.resumed.iter().flat_map(|(_, host)| host_differences(&evidence.header.host, host)).collect();
+    let changed: Vec<String> = changed.into_iter().filter(|fact| !by_design(evidence.header, fact)).collect();
     if !changed.is_empty() {
-        warnings.push(Warning::HostChanged { what: changed.into_iter().collect() });
+        warnings.push(Warning::HostChanged { what: changed });
     }
     let blocks = incomplete_blocks(evidence.header, material.trials);
     if !blocks.is_empty() {
         warnings.push(Warning::IncompleteBlocks { blocks });
+    }
+    let (shared, split) = (material.boots.sharing_blocks(), material.boots.split_blocks());
+    if !shared.is_empty() && material.layout() == Layout::Blocked {
+        warnings.push(Warning::BlocksShareBoot { blocks: shared });
+    }
+    if !split.is_empty() && material.layout() == Layout::Blocked {
+        warnings.push(Warning::WholePlotSplit { blocks: split });
     }
     let cpus = runner_on_measured(evidence.trials);
     if !cpus.is_empty() {
         warnings.push(Warning::RunnerOnMeasuredCpus { cpus });
     }
     warnings
+}
+
+/// Facts that a boot with other options changes, where boots were asked for.
+fn by_design(header: &Header, fact: &str) -> bool {
+    let facts = ["kernel command line", "NMI watchdog", "online CPUs", "SMT"];
+    !header.boots.is_empty() && facts.contains(&fact)
 }
 
 fn host_differences(before: &HostFacts, after: &HostFacts) -> Vec<String> {

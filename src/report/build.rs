@@ -10,7 +10,7 @@ use super::text::{Table, code, fenced, inline, shown_path};
 use super::view::{DesignView, ExpectationView, FileView, ReproduceView, RestorationView, VerdictGroup, View};
 use super::{Evidence, evidence, facts, pictures, tables};
 use crate::analysis::{ComparisonFinding, Findings, Method, Verdict, Warning};
-use crate::recording::{Design, ProcessPlan, Recording, Until};
+use crate::recording::{Accelerator, Design, LabFacts, ProcessPlan, Recording, Until};
 
 /// More findings than this in one `compare` clause, and its inconclusive ones are folded into a sentence.
 const SENTENCES: usize = 12;
@@ -62,7 +62,7 @@ fn alarms(parts: Evidence<'_>) -> Vec<String> {
     if published(&parts.recording.header.design) {
         return Vec::new();
     }
-    let mut alarms = Vec::new();
+    let mut alarms: Vec<String> = emulated(parts.recording).into_iter().collect();
     match &parts.recording.end {
         None => alarms.push(
             "**The recording has no end**: the run was cut off, and nothing says that the host was put back. Run \
@@ -94,6 +94,20 @@ fn alarms(parts: Evidence<'_>) -> Vec<String> {
         }
     }
     alarms
+}
+
+/// What emulated machines can show and what not.
+fn emulated(recording: &Recording) -> Option<String> {
+    let is_emulated = |lab: &LabFacts| lab.accelerator == Accelerator::Emulated;
+    let count =
+        recording.header.boots.iter().filter_map(|boot| boot.lab.as_ref()).filter(|lab| is_emulated(lab)).count();
+    (count > 0).then(|| {
+        format!(
+            "**Emulated**: {count} of {} boots ran in software emulation. Their timings say nothing about hardware; interrupt \
+             counts and routing are the real kernel's.",
+            recording.header.boots.len()
+        )
+    })
 }
 
 fn verdicts(parts: Evidence<'_>) -> Vec<VerdictGroup> {

@@ -244,6 +244,24 @@ fn in_words(evidence: Evidence<'_>, warning: &Warning) -> Option<String> {
             if *comparisons == 1 { "1 comparison".to_owned() } else { format!("{comparisons} comparisons") },
             super::number::p_value(*min_p)
         ),
+        Warning::BlocksShareBoot { blocks } => format!(
+            "**Shared boots**: {} not booted anew for every whole plot. Comparisons between boots take blocks that share a \
+             boot for one; comparisons within boots are not concerned.",
+            blocks_list(blocks)
+        ),
+        Warning::BootOptionNotInForce { treatment: index, option, boots, of, evidence } => format!(
+            "**Boot option not in force**: {} of {} was not in force in {boots} of {of} boots ({}). Its trials are \
+             measured and compared as what they are, and say nothing of the option.",
+            code(option),
+            treatment(design, *index),
+            inline(evidence)
+        ),
+        Warning::WholePlotSplit { blocks } => format!(
+            "**Whole plots over several boots**: {} with a whole plot that one boot should have served and several did, \
+             because a machine failed or was booted again. Comparisons within boots leave out pairs that ran in two; see \
+             the boots.",
+            blocks_list(blocks)
+        ),
         Warning::IncompleteBlocks { blocks } => format!(
             "**Incomplete blocks**: {} without a valid trial of every treatment; comparisons use the pairs that are \
              complete. See the invalid trials, remove their cause and run again.",

@@ -136,6 +136,10 @@ pub(super) fn flag(context: Context<'_>, finding: &ComparisonFinding, flag: Flag
             "the first runs are the worst more often than chance makes them: more warm-up may be needed".to_owned()
         }
         Flag::FirstBlock => "the first block is unlike the others: more warm-up may be needed".to_owned(),
+        Flag::OptionNotInForce { treatment } => format!(
+            "a boot option of {} was not in force in every boot, so this says nothing of that option",
+            super::tables::treatment(context.design, treatment)
+        ),
         Flag::Outlier { treatment, block } => {
             let name = context.design.treatments.get(treatment).map_or("?", |treatment| treatment.name.as_str());
             let unit = if context.blocked() { "block" } else { "repetition" };
@@ -340,7 +344,7 @@ fn why(reason: NoInference) -> &'static str {
         NoInference::SingleValue => "one value on a side says nothing about the spread (use `repeat 5` or more)",
         NoInference::TooFewValues => "fewer than three values on a side (use `repeat 5` or more)",
         NoInference::WholePlotUnreplicated => {
-            "the factor was set up too seldom (once per level, or several trials each time without blocks), so its effect cannot be told from that of setting it up"
+            "what is compared was set up, or booted, too seldom (once per level, or several trials each time without blocks), so its effect cannot be told from that of setting it up"
         }
         NoInference::ZeroVariance => {
             "all differences are the same number, so there is no error to judge them by (a finer metric is needed)"

@@ -270,6 +270,7 @@ pub(super) fn short_flag(flag: Flag) -> &'static str {
         Flag::FirstBlock => "block-1 effect",
         Flag::EffectHangsOnOneRun { .. } | Flag::HangsOnOneRun { .. } => "hangs on one run",
         Flag::ModelBasedOnly => "model-based only",
+        Flag::OptionNotInForce { .. } => "a boot option not in force",
         Flag::Outlier { .. } => "outlier",
         Flag::WithinMargin => "different, but within the margin",
     }

@@ -2,6 +2,8 @@
 
 #[path = "analysis/across.rs"]
 mod across;
+#[path = "analysis/boots.rs"]
+mod boots;
 #[path = "analysis/factorials.rs"]
 mod factorials;
 #[path = "analysis/findings.rs"]

@@ -506,3 +506,33 @@ fn collect_keys(value: &serde_json::Value, keys: &mut Vec<String>) {
         _ => {}
     }
 }
+
+#[test]
+fn a_report_of_emulated_machines_says_at_its_top_what_their_timings_are_worth() {
+    use irqlab::recording::{Accelerator, Boot, LabFacts};
+    let mut recording = recording();
+    let boot = |number, accelerator| Boot {
+        number,
+        planned: number,
+        at: "2025-03-01T10:00:00Z".to_owned(),
+        boot_id: None,
+        lab: Some(LabFacts {
+            accelerator,
+            reason: None,
+            qemu: "QEMU emulator version 7.2.22".to_owned(),
+            vng: "virtme-ng 1.42".to_owned(),
+            command: names(&["vng", "--run"]),
+            boot_ms: 12_000,
+            console: "console-1.log".to_owned(),
+        }),
+        host: host("0-1"),
+        options: Vec::new(),
+        treatments: std::collections::BTreeMap::new(),
+    };
+    recording.header.boots = vec![boot(1, Accelerator::Kvm)];
+    assert!(!markdown(&recording, &findings()).contains("Emulated"));
+    recording.header.boots.push(boot(2, Accelerator::Emulated));
+    let text = markdown(&recording, &findings());
+    let top = text.split("## Verdict").next().unwrap();
+    assert!(top.contains("1 of 2 boots ran in software emulation"), "{top}");
+}

@@ -356,6 +356,7 @@ fn flag(flag: Flag) -> &'static str {
         Flag::FirstBlock => "block_1_effect",
         Flag::EffectHangsOnOneRun { .. } | Flag::HangsOnOneRun { .. } => "hangs_on_one_run",
         Flag::ModelBasedOnly => "model_based_only",
+        Flag::OptionNotInForce { .. } => "option_not_in_force",
         Flag::Outlier { .. } => "outlier",
         Flag::WithinMargin => "within_margin",
     }

@@ -6,9 +6,40 @@ use irqlab::analysis::{ComparisonFinding, Findings, Verdict, analyse};
 use irqlab::cpu_set::CpuSet;
 use irqlab::design::order;
 use irqlab::recording::{
-    Comparison, CounterRow, CpuTimes, Design, Direction, End, FORMAT, Factor, Header, HostFacts, MaskReadings, Metric,
-    MetricExpr, PlannedTrial, ProcessRecord, Protocol, RunnerCost, Treatment, Trial,
+    Boot, Comparison, CounterRow, CpuTimes, Design, Direction, End, FORMAT, Factor, Header, HostFacts, MaskReadings,
+    Metric, MetricExpr, PlannedTrial, ProcessRecord, Protocol, RunnerCost, Treatment, Trial,
 };
+
+/// A boot of nothing in particular, its number and `boot_id` its own.
+pub(super) fn boot(number: u32) -> Boot {
+    Boot {
+        number,
+        planned: number,
+        at: "2026-01-01T00:00:00Z".to_owned(),
+        boot_id: Some(format!("boot {number}")),
+        lab: None,
+        host: HostFacts::default(),
+        options: Vec::new(),
+        treatments: BTreeMap::new(),
+    }
+}
+
+/// A boot for each whole plot within a block, as planned.
+pub(super) fn in_boots(mut recording: Recording) -> Recording {
+    let plots = recording.plots();
+    let mut number = 0;
+    let mut last = None;
+    for (trial, planned) in recording.trials.iter_mut().zip(&mut recording.header.order) {
+        let plot = Some((trial.block, plots[trial.treatment]));
+        if last != plot {
+            number += 1;
+            recording.header.boots.push(boot(number));
+            last = plot;
+        }
+        (trial.boot, planned.boot) = (Some(number), Some(number));
+    }
+    recording
+}
 
 /// A recording under construction.
 #[derive(Debug, Clone)]

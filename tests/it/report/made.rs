@@ -356,6 +356,7 @@ pub(super) fn findings() -> Findings {
             check(2, &[(0, 1190), (1, 2)], 1190),
             check(3, &[(0, 640), (1, 612)], 1252),
         ],
+        boot_options: Vec::new(),
         invalid_trials: Vec::new(),
         counts: TrialCounts { planned: 32, recorded: 32, valid: 32, warmup: 4 },
         warnings: Vec::new(),
