@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::design::{
-    Experiment, Factor, Lab, Metric, Param, Protocol, RecordedSeries, Repeat, ReportOptions, Treatment,
+    Experiment, Factor, Lab, Machine, Metric, Param, Protocol, RecordedSeries, Repeat, ReportOptions, SettingKind,
+    Treatment,
 };
 use crate::diagnostic::{Diagnostic, Kind, Meaning, Thing};
 use crate::source::{Span, Spanned};
@@ -12,6 +13,7 @@ use crate::syntax::ast::{self, Name, Recorded, ReportOption};
 use super::clauses::Clauses;
 use super::files;
 use super::labs;
+use super::machines;
 use super::metrics::{self, Measurable};
 use super::processes;
 use super::protocol;
@@ -49,7 +51,9 @@ pub(super) fn experiment(
     for cell in &cells {
         let names = varied.iter().zip(&cell.0).map(|(varied, level)| varied.factor.levels[*level].clone());
         scope.cell = clauses_factor_names(&clauses, &varied).into_iter().zip(names).collect();
-        treatments.push(treatments::treatment(scope, &clauses, &mut varied, cell));
+        let mut treatment = treatments::treatment(scope, &clauses, &mut varied, cell);
+        treatment.machine = machine(scope, &clauses, &treatment);
+        treatments.push(treatment);
     }
     scope.cell = BTreeMap::new();
 
@@ -293,17 +297,12 @@ fn lab<'a>(
     written: &ast::Experiment,
 ) -> Option<Lab> {
     let (lab, span) = clauses.lab?;
-    let options = match (&lab.options, &lab.name) {
-        (Some(options), _) => options,
-        (None, Some(name)) => {
-            let Some(shared) = scope.globals.labs.get(name.value.as_str()) else {
-                let known: Vec<&str> = scope.globals.labs.keys().copied().collect();
-                scope.unknown(Thing::Lab, name, known);
-                return None;
-            };
-            &shared.options
+    let Some(options) = lab_options(scope, clauses) else {
+        if let Some(name) = &lab.name {
+            let known: Vec<&str> = scope.globals.labs.keys().copied().collect();
+            scope.unknown(Thing::Lab, name, known);
         }
-        (None, None) => return None,
+        return None;
     };
     let references = labs::references(options);
     for varied in varied.iter_mut().filter(|varied| references.contains(&varied.factor.name.as_str())) {
@@ -311,6 +310,25 @@ fn lab<'a>(
     }
     let name = lab.name.as_ref().unwrap_or(&written.name);
     Some(labs::lab(scope, &name.value, options, span))
+}
+
+/// Options of the experiment's lab, written in place or at the top of a file.
+fn lab_options<'a>(scope: &Scope<'a>, clauses: &Clauses<'a>) -> Option<&'a [ast::LabOption]> {
+    let (lab, _) = clauses.lab?;
+    let shared = || scope.globals.labs.get(lab.name.as_ref()?.value.as_str()).map(|shared| shared.options.as_slice());
+    lab.options.as_deref().or_else(shared)
+}
+
+/// The machine of the treatment looked at.
+fn machine(scope: &mut Scope<'_>, clauses: &Clauses<'_>, treatment: &Treatment) -> Option<Machine> {
+    let options = lab_options(scope, clauses)?;
+    let (_, span) = clauses.lab?;
+    for setting in &treatment.settings {
+        if let SettingKind::Boot(text) = &setting.kind {
+            machines::boot_words(scope, text, setting.span);
+        }
+    }
+    machines::machine(scope, options, span)
 }
 
 fn report_options(scope: &mut Scope<'_>, clauses: &Clauses<'_>) -> ReportOptions {

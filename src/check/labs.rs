@@ -36,10 +36,12 @@ enum Shape {
 /// Every option of a lab.
 pub const LAB_OPTIONS: &[LabOptionForm] = &[
     LabOptionForm { name: "boot", form: "boot \"noapic\"", words: &[], keys: &[], shape: Shape::Text },
+    LabOptionForm { name: "cores", form: "cores 2", words: SHAPE, keys: &[], shape: Shape::Numbers },
+    LabOptionForm { name: "cpu_model", form: "cpu_model \"Haswell\"", words: &[], keys: &[], shape: Shape::Text },
     LabOptionForm {
         name: "cpus",
         form: "cpus 4 sockets 1 cores 2 threads 2",
-        words: &["sockets", "cores", "threads", "nodes"],
+        words: SHAPE,
         keys: &[],
         shape: Shape::Numbers,
     },
@@ -60,7 +62,13 @@ pub const LAB_OPTIONS: &[LabOptionForm] = &[
         keys: &["count", "queues"],
         shape: Shape::Model,
     },
+    LabOptionForm { name: "nodes", form: "nodes 2", words: SHAPE, keys: &[], shape: Shape::Numbers },
+    LabOptionForm { name: "sockets", form: "sockets 2", words: SHAPE, keys: &[], shape: Shape::Numbers },
+    LabOptionForm { name: "threads", form: "threads 2", words: SHAPE, keys: &[], shape: Shape::Numbers },
 ];
+
+/// Numbers of processors: options, and words behind each other.
+pub(super) const SHAPE: &[&str] = &["cpus", "sockets", "cores", "threads", "nodes"];
 
 /// A lab with parameters put in and `${factor}` left as it is.
 pub(super) fn lab(scope: &mut Scope<'_>, name: &str, options: &[LabOption], span: Span) -> Lab {

@@ -6,6 +6,7 @@ mod conflicts;
 mod experiment;
 mod files;
 mod labs;
+mod machines;
 mod metrics;
 mod parsers;
 mod processes;
@@ -144,6 +145,7 @@ fn shared_faults(globals: &Globals<'_>) -> Vec<Diagnostic> {
     }
     for lab in globals.labs.values() {
         labs::lab(&mut scope, &lab.name.value, &lab.options, lab.span);
+        machines::machine(&mut scope, &lab.options, lab.span);
     }
     scope.faults
 }

@@ -16,6 +16,7 @@ mod fmt;
 pub mod host;
 mod inspect;
 pub mod irqs;
+mod lab;
 mod new;
 mod plan;
 mod print;
@@ -171,6 +172,11 @@ enum Command {
         /// A folder that does not exist yet, or is empty
         directory: PathBuf,
     },
+    /// Say what labs need here
+    Lab {
+        #[command(subcommand)]
+        command: lab::LabCommand,
+    },
     /// Put the host back after a run that was killed
     #[command(after_help = "Works from the journal alone. A second call finds nothing to do.")]
     Restore,
@@ -278,6 +284,7 @@ fn dispatch(command: Command) -> ExitCode {
             inspect::host(&host.root, if host.json { inspect::Form::Json } else { inspect::Form::Text })
         }
         Command::Capture { directory } => inspect::capture(&directory),
+        Command::Lab { command } => lab::lab(&command),
         Command::Restore => restore::restore(),
         Command::Guest { shared } => return ExitCode::from(crate::lab::guest(&shared)),
         Command::Guard { runner, words } => return status(crate::lab::guard(runner, &words)),

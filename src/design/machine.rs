@@ -82,3 +82,29 @@ pub enum DiskModel {
     /// virtio-blk.
     Virtio,
 }
+
+/// The network namespace that holds the far ends of linked adapters.
+pub const FAR_NAMESPACE: &str = "far";
+
+/// Address of the near end of wire `pair`, counted from 1; its network has 24 bits.
+pub fn near_address(pair: u32) -> String {
+    format!("10.77.{pair}.1")
+}
+
+/// Address of the far end of wire `pair`, counted from 1, in [`FAR_NAMESPACE`].
+pub fn far_address(pair: u32) -> String {
+    format!("10.77.{pair}.2")
+}
+
+impl Machine {
+    /// Adapters asked for, near ends only, one model for each.
+    pub fn adapters(&self) -> Vec<&Nic> {
+        self.nics.iter().flat_map(|nic| std::iter::repeat_n(nic, nic.count as usize)).collect()
+    }
+
+    /// Drives, one for each, with the place of their `disk` clause among the clauses.
+    pub fn drives(&self) -> Vec<(usize, &Disk)> {
+        let clauses = self.disks.iter().enumerate();
+        clauses.flat_map(|(clause, disk)| std::iter::repeat_n((clause, disk), disk.count as usize)).collect()
+    }
+}

@@ -60,6 +60,8 @@ pub enum Meaning {
     MissingUnit { number: String, examples: Vec<String> },
     /// No `run`, `shell` or `builtin`.
     NoCommand { process: String },
+    /// A lab that no virtual machine can be, or a value no program or kernel for it takes.
+    NoSuchMachine { why: String, help: String },
     /// A number with a fraction where things are counted.
     NotWhole { number: String },
     /// No `measure` clause.
@@ -270,7 +272,7 @@ impl Meaning {
             Meaning::Unknown { thing, name, .. } => format!("{thing} `{name}` is unknown"),
             Meaning::UnknownParameterGiven { name, .. } => format!("no experiment here has a parameter `{name}`"),
             Meaning::Unmeasured { metric, .. } => format!("metric `{metric}` is not measured"),
-            Meaning::Unreachable { why, .. } => why.clone(),
+            Meaning::NoSuchMachine { why, .. } | Meaning::Unreachable { why, .. } => why.clone(),
             Meaning::UnsafeName { name } => format!("`{name}` cannot be the name of a report's folder"),
             Meaning::Unused { thing, name } => format!("{thing} `{name}` is not used"),
             Meaning::UnusedFactor { factor } => format!("nothing depends on factor `{factor}`"),
@@ -342,7 +344,10 @@ impl Meaning {
                 "say what is compared, such as `vary routing { one_cpu { irq * -> cpu 0 }  all_cpus { irq * -> online } }`"
                     .to_owned()
             }
-            Meaning::MalformedData { help, .. } | Meaning::OptionNotFor { help, .. } | Meaning::Unreachable { help, .. } => help.clone(),
+            Meaning::MalformedData { help, .. }
+            | Meaning::NoSuchMachine { help, .. }
+            | Meaning::OptionNotFor { help, .. }
+            | Meaning::Unreachable { help, .. } => help.clone(),
             Meaning::OutOfRange { low, high, .. } => format!("allowed is {low} to {high}"),
             Meaning::RecordedBeside { .. } => {
                 "recorded data have their treatments from `vary NAME in LEVEL, …` and their metrics from the table"

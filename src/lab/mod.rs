@@ -5,11 +5,16 @@
 //! runner. Nothing here changes the host: no mask, no journal, no lock.
 
 mod bare;
+mod bounded;
+pub mod command;
 mod console;
 mod exchange;
 mod guard;
 mod guest;
+pub mod kvm;
 mod run;
+pub mod setup;
+pub mod tools;
 mod watch;
 
 pub use guard::guard;

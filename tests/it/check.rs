@@ -74,6 +74,7 @@ fn summary(experiment: &Experiment) -> String {
     }
     for treatment in &experiment.treatments {
         line(format!("  treatment {} {:?} copy {}", treatment.name, treatment.levels, treatment.control));
+        treatment.machine.iter().for_each(|machine| line(format!("    {machine:?}")));
         treatment.settings.iter().for_each(|setting| line(format!("    {:?}", setting.kind)));
         treatment.workloads.iter().for_each(|process| line(format!("    workload {}", process_line(process))));
         treatment.backgrounds.iter().for_each(|process| line(format!("    background {}", process_line(process))));
