@@ -18,6 +18,8 @@ mod lab;
 mod live;
 #[path = "it/loads.rs"]
 mod loads;
+#[path = "it/parsers.rs"]
+mod parsers;
 #[path = "it/probe.rs"]
 mod probe;
 #[path = "it/reboots.rs"]

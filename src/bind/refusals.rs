@@ -5,6 +5,9 @@ use crate::design::{Experiment, Order, Parser, Process, Repeat, RoutingTarget, S
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
 
+/// Parsers of known tools this version executes.
+const PARSERS: [&str; 2] = ["bonnie", "dbench"];
+
 /// Everything of the experiment that cannot be executed yet, each place once.
 pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
     let mut refused: Vec<(Span, String)> = Vec::new();
@@ -75,7 +78,9 @@ fn process_refusals(process: &Process) -> Vec<String> {
         refused.push("`at`, a process on another machine".to_owned());
     }
     for parser in &process.parsers {
-        if let Parser::Known(name) = parser {
+        if let Parser::Known(name) = parser
+            && !PARSERS.contains(&name.as_str())
+        {
             refused.push(format!("`parse {name}`"));
         }
     }

@@ -1,5 +1,5 @@
 //! Numbers out of a program's output. Pure: texts in, numbers or named failures out; a number that is not there is
-//! never zero.
+//! never zero. One file per known tool; what each yields, by name and unit, is the checker's table.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,9 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::design::Parser;
+
+mod bonnie;
+mod dbench;
 
 /// What a process printed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,7 +50,13 @@ pub fn parse(parsers: &[Parser], output: &Output) -> Parsed {
     for parser in parsers {
         let (metric, value) = match parser {
             Parser::Json { path, metric } => (metric, json_number(path, &output.stdout)),
-            Parser::Known(name) => (name, Err(format!("this irqlab has no parser `{name}`"))),
+            Parser::Known(name) => match known(name, output) {
+                Ok(read) => {
+                    parsed.extend(read);
+                    continue;
+                }
+                Err(detail) => (name, Err(detail)),
+            },
             Parser::Regex { pattern, metric } => (metric, regex_number(pattern, output)),
         };
         match value {
@@ -58,6 +67,69 @@ pub fn parse(parsers: &[Parser], output: &Output) -> Parsed {
         }
     }
     parsed
+}
+
+/// Reads one tool's output: its metrics, or why the output as a whole is no measurement.
+type Reader = fn(&Output) -> Result<Parsed, String>;
+
+/// Parsers of known tools, by the name behind `parse`.
+const READERS: &[(&str, Reader)] = &[("bonnie", bonnie::read), ("dbench", dbench::read)];
+
+/// Applies the parser of a known tool.
+fn known(name: &str, output: &Output) -> Result<Parsed, String> {
+    let reader = READERS.iter().find(|(known, _)| *known == name);
+    let (_, read) = reader.ok_or_else(|| format!("this irqlab has no parser `{name}`"))?;
+    read(output)
+}
+
+impl Parsed {
+    /// Takes over what another parser read.
+    fn extend(&mut self, other: Parsed) {
+        self.values.extend(other.values);
+        self.notes.extend(other.notes);
+        self.failures.extend(other.failures);
+    }
+
+    /// Keeps a number, or why it could not be read.
+    fn take(&mut self, metric: &str, value: Result<f64, String>) {
+        match value {
+            Ok(value) => {
+                self.values.insert(metric.to_owned(), value);
+            }
+            Err(detail) => self.failures.push(Failure { metric: metric.to_owned(), detail }),
+        }
+    }
+
+    /// Keeps a text: why a metric is not there, or what a reader of its number should know.
+    fn note(&mut self, name: &str, text: impl Into<String>) {
+        self.notes.insert(name.to_owned(), text.into());
+    }
+}
+
+/// The one line that `is_result` accepts. A last line without its end was cut and is none; two are two measurements,
+/// and nobody said which one is meant.
+fn only_line<'a>(text: &'a str, what: &str, is_result: impl Fn(&str) -> bool) -> Result<&'a str, String> {
+    let mut found = text.split_inclusive('\n').filter(|line| is_result(line));
+    let Some(line) = found.next() else {
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        return Err(match last {
+            Some(last) => format!("no {what} in the output, which ends with {}", quote(last)),
+            None => format!("no {what}: the output is empty"),
+        });
+    };
+    if let Some(second) = found.next() {
+        return Err(format!("more than one {what}: {} and {}", quote(line), quote(second)));
+    }
+    if !line.ends_with('\n') {
+        return Err(format!("the {what} is cut off: {}", quote(line)));
+    }
+    Ok(line.trim())
+}
+
+/// A number that cannot be below zero, with the line it stands in when it is none.
+fn amount(text: &str, line: &str) -> Result<f64, String> {
+    let amount = number(text).filter(|amount| *amount >= 0.0);
+    amount.ok_or_else(|| format!("{} is not a number, in the line {}", quote(text), quote(line)))
 }
 
 /// Reads the JSON object a built-in workload prints: numbers are metrics, texts are notes.
