@@ -358,5 +358,6 @@ fn trial(planned: PlannedTrial, score: f64) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+        mover: None,
     }
 }

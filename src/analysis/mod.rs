@@ -527,6 +527,25 @@ pub struct TreatmentCheck {
     pub irqs: Vec<IrqLanding>,
     /// Trials in which a mask differed from what was asked.
     pub trials_with_foreign_masks: usize,
+    /// What moved interrupts while trials ran; `None` where every target stood still.
+    pub mover: Option<MoverCheck>,
+}
+
+/// What a mover did over the trials of a treatment, and what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MoverCheck {
+    /// Trials with a mover.
+    pub trials: usize,
+    /// Moves made.
+    pub moves: u64,
+    /// Moves the kernel refused for the moment.
+    pub refused: u64,
+    /// How long those trials ran together, seconds.
+    pub seconds: f64,
+    /// CPU time of the mover, seconds.
+    pub cpu_seconds: f64,
+    /// Its context switches.
+    pub switches: u64,
 }
 
 /// What the kernels showed of a boot option, over the boots in which trials of a treatment ran.

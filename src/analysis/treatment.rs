@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::values::is_numbered;
-use super::{IrqLanding, TreatmentCheck};
+use super::{IrqLanding, MoverCheck, TreatmentCheck};
 use crate::cpu_set::{CpuSet, to_list};
-use crate::recording::{CounterRow, Header, Trial};
+use crate::recording::{CounterRow, Header, Mover, Trial};
 
 /// One check per treatment, over all its trials but warm-up ones, invalid ones and repetitions among them.
 ///
@@ -102,6 +102,7 @@ fn check(header: &Header, index: usize, trials: &[&Trial]) -> TreatmentCheck {
             })
             .collect(),
         trials_with_foreign_masks: trials.iter().filter(foreign).count(),
+        mover: mover(trials),
     }
 }
 
@@ -123,6 +124,19 @@ fn over_boots(landed: BTreeMap<(u32, String), Landed>) -> Vec<Landed> {
         }
     }
     all
+}
+
+fn mover(trials: &[&Trial]) -> Option<MoverCheck> {
+    let movers: Vec<_> = trials.iter().filter_map(|trial| Some((trial.duration_ns, trial.mover.as_ref()?))).collect();
+    let sum = |of: fn(&Mover) -> u64| movers.iter().map(|(_, mover)| of(mover)).fold(0, u64::saturating_add);
+    (!movers.is_empty()).then(|| MoverCheck {
+        trials: movers.len(),
+        moves: sum(|mover| mover.moves.len() as u64),
+        refused: sum(|mover| mover.refused),
+        seconds: movers.iter().map(|(ns, _)| *ns as f64 / 1e9).sum(),
+        cpu_seconds: sum(|mover| mover.cpu_us) as f64 / 1e6,
+        switches: sum(|mover| mover.switches),
+    })
 }
 
 fn add(counts: &mut BTreeMap<u32, u64>, row: &CounterRow) {

@@ -10,6 +10,7 @@ use cpus::{Cpus, Unresolved};
 
 mod cpus;
 mod irqs;
+mod moving;
 mod order;
 mod record;
 mod refusals;
@@ -18,6 +19,7 @@ mod routes;
 mod routing;
 mod words;
 
+pub use moving::{Method, Moving, MovingIrq};
 pub use order::{blocks, further, order};
 pub use record::{design_record, published_record, treatment_record, unbound_record};
 pub use refusals::refusals;
@@ -105,7 +107,8 @@ impl<'a> Binding<'a> {
             let kinds = self.changes(setting);
             changes.extend(kinds.into_iter().map(|kind| Change { kind, span: setting.span }));
         }
-        changes.extend(self.routes(&treatment.settings));
+        let (routes, moving) = self.routes(&treatment.settings);
+        changes.extend(routes);
         let workloads = self.processes(&treatment.workloads, experiment);
         let backgrounds = self.processes(&treatment.backgrounds, experiment);
         if !self.diagnostics.is_empty() {
@@ -117,7 +120,7 @@ impl<'a> Binding<'a> {
         let runner_cpus = if free.is_empty() { self.cpus.online().clone() } else { free };
         let settings = treatment.settings.iter().map(|setting| words::setting(setting, &changes)).collect();
         let name = treatment.name.clone();
-        Ok((Treatment { name, changes, settings, workloads, backgrounds, runner_cpus }, self.remarks))
+        Ok((Treatment { name, changes, moving, settings, workloads, backgrounds, runner_cpus }, self.remarks))
     }
 
     /// The primitive changes of every setting but a route.
@@ -289,6 +292,8 @@ pub struct Treatment {
     pub name: String,
     /// Changes to the host in the order they are made.
     pub changes: Vec<Change>,
+    /// Targets that move interrupts while a trial runs; where those begin is among the changes.
+    pub moving: Vec<Moving>,
     /// Settings in plain words.
     pub settings: Vec<String>,
     /// Workloads.

@@ -107,6 +107,8 @@ pub fn treatment_record(design: &design::Treatment, bound: &super::Treatment) ->
     let mut routes: BTreeMap<CpuSet, Vec<Irq>> = BTreeMap::new();
     for change in &bound.changes {
         if let ChangeKind::Affinity { identity, mask, .. } = &change.kind {
+            let moving = bound.moving.iter().flat_map(|moving| &moving.irqs).find(|moving| moving.irq == identity.irq);
+            let mask = moving.map_or(mask, |moving| &moving.over);
             routes.entry(mask.clone()).or_default().push(identity.irq);
         }
     }

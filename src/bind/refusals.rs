@@ -1,7 +1,7 @@
 //! What the language can say and this version does not execute yet. The one list of it: `run` stops here with exit
 //! status 4 before anything is touched.
 
-use crate::design::{Experiment, Order, Parser, Process, Repeat, RoutingTarget, Setting, SettingKind};
+use crate::design::{Experiment, Order, Parser, Process, Repeat, Setting, SettingKind};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
 
@@ -50,8 +50,6 @@ fn setting_refusal(setting: &Setting) -> Option<String> {
         SettingKind::Offload { .. } => "`offload`",
         SettingKind::Rfs { .. } => "`rfs`",
         SettingKind::Rings { .. } => "`rings`",
-        SettingKind::Route { target: RoutingTarget::Balanced { .. }, .. } => "the moving target `balanced over`",
-        SettingKind::Route { target: RoutingTarget::Rotating { .. }, .. } => "the moving target `rotating over`",
         SettingKind::Rps { .. } => "`rps`",
         SettingKind::Service { options, .. } if !options.is_empty() => "options of a service",
         SettingKind::Turbo(_) => "`turbo`",

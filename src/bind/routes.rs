@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Binding, Change, ChangeKind, IrqIdentity, OnRefusal, irqs, routing};
+use super::{Binding, Change, ChangeKind, IrqIdentity, Moving, OnRefusal, irqs, moving, routing};
 use crate::cpu_set::{CpuSet, Irq};
 use crate::design::{IrqSelector, RoutingTarget, Setting, SettingKind};
 use crate::diagnostic::Kind;
@@ -14,18 +14,20 @@ struct Routed {
     mask: CpuSet,
     on_refusal: OnRefusal,
     span: Span,
+    moves: bool,
 }
 
 impl Binding<'_> {
-    /// One change per interrupt that is given a mask, in ascending order.
-    pub(super) fn routes(&mut self, settings: &[Setting]) -> Vec<Change> {
+    /// One change per interrupt that is given a mask, in ascending order, and the targets that move them on.
+    pub(super) fn routes(&mut self, settings: &[Setting]) -> (Vec<Change>, Vec<Moving>) {
         let mut routed: BTreeMap<Irq, Routed> = BTreeMap::new();
+        let mut moving = Vec::new();
         for setting in settings {
             if let SettingKind::Route { irqs, target } = &setting.kind {
-                self.route(irqs, target, setting.span, &mut routed);
+                moving.extend(self.route(irqs, target, setting.span, &mut routed));
             }
         }
-        routed.into_iter().filter_map(|(irq, routed)| self.affinity(irq, routed)).collect()
+        (routed.into_iter().filter_map(|(irq, routed)| self.affinity(irq, routed)).collect(), moving)
     }
 
     fn route(
@@ -34,12 +36,21 @@ impl Binding<'_> {
         target: &RoutingTarget,
         span: Span,
         routed: &mut BTreeMap<Irq, Routed>,
-    ) {
-        let Some(irqs) = self.movable(selector, target, span) else { return };
-        let masks = match routing::masks(&irqs, target, &self.cpus, self.facts) {
-            Ok(masks) => masks,
-            Err(unresolved) => return self.unresolved(span, unresolved),
+    ) -> Option<Moving> {
+        let irqs = self.movable(selector, target, span)?;
+        let bound = routing::masks(&irqs, target, &self.cpus, self.facts)
+            .and_then(|masks| moving::bind(target, &masks, &self.cpus, self.facts).map(|moving| (masks, moving)));
+        let (masks, moving) = match bound {
+            Ok(bound) => bound,
+            Err(unresolved) => {
+                self.unresolved(span, unresolved);
+                return None;
+            }
         };
+        let moves = moving.is_some();
+        if moving.as_ref().is_some_and(|moving| moving.cores.len() < 2) {
+            self.remarks.push(format!("{}: there is one CPU only, so nothing will move", irqs::words(selector)));
+        }
         if *target == RoutingTarget::Hint && masks.len() < irqs.len() {
             let without = irqs.len() - masks.len();
             self.remarks.push(format!("{}: {without} of {} have no hint and stay", irqs::words(selector), irqs.len()));
@@ -47,19 +58,27 @@ impl Binding<'_> {
         let on_refusal = if irqs::names_each(selector) { OnRefusal::Fail } else { OnRefusal::Skip };
         for (irq, mask) in masks {
             match routed.get(&irq) {
-                Some(other) if other.mask != mask => {
-                    let help = format!("leave it out of one of the two: `{} - irq {irq}`", irqs::words(selector));
-                    let message = format!("irq {irq} is routed twice, to CPU {} and to CPU {mask}", other.mask);
+                Some(other) if other.mask != mask || other.moves || moves => {
+                    let help = match selector {
+                        IrqSelector::Number(_) => "take one of the two out".to_owned(),
+                        _ => format!("leave it out of one of the two: `{} - irq {irq}`", irqs::words(selector)),
+                    };
+                    let message = if other.moves || moves {
+                        format!("irq {irq} is routed twice, and one of the two moves it while a trial runs")
+                    } else {
+                        format!("irq {irq} is routed twice, to CPU {} and to CPU {mask}", other.mask)
+                    };
                     let mut diagnostic = span.error(Kind::HostCannot { message, help });
                     diagnostic.related.push((other.span, "the other route".to_owned()));
                     self.diagnostics.push(diagnostic);
                 }
                 Some(_) => {}
                 None => {
-                    routed.insert(irq, Routed { mask, on_refusal, span });
+                    routed.insert(irq, Routed { mask, on_refusal, span, moves });
                 }
             }
         }
+        moving
     }
 
     /// The interrupts of a selector that can be moved. Those that cannot are a remark, or an error where the

@@ -8,8 +8,8 @@ use crate::cpu_set::{Cpu, CpuSet, Irq};
 use crate::design::{CpuSelector, RoutingTarget, TopologyUnit};
 use crate::recording::HostFacts;
 
-/// The mask of each interrupt of `irqs` (in queue order) under a static target. An interrupt without one stays as
-/// it is.
+/// The mask of each interrupt of `irqs` (in queue order) under a target, and where a moving one begins. An interrupt
+/// without one stays as it is.
 pub(super) fn masks(
     irqs: &[Irq],
     target: &RoutingTarget,
@@ -18,6 +18,11 @@ pub(super) fn masks(
 ) -> Result<Vec<(Irq, CpuSet)>, Unresolved> {
     let node = |irq: Irq| facts.irq(irq).and_then(|irq| irq.node);
     match target {
+        // Every interrupt began on the first CPU: there the patch of January 2003 pushed them.
+        RoutingTarget::Balanced { over, .. } => {
+            let first = |set: CpuSet| set.first().map(CpuSet::single).unwrap_or_default();
+            irqs.iter().map(|irq| Ok((*irq, first(cpus.resolve(over, node(*irq))?)))).collect()
+        }
         RoutingTarget::Each { unit, of } => deal(irqs, (*unit, of), cpus, &node),
         RoutingTarget::Hint => Ok(irqs
             .iter()
@@ -36,8 +41,9 @@ pub(super) fn masks(
                 })
                 .collect()
         }
+        RoutingTarget::Rotating { over, .. } => deal(irqs, (TopologyUnit::Cpu, over), cpus, &node),
         RoutingTarget::Set(set) => irqs.iter().map(|irq| Ok((*irq, cpus.resolve(set, node(*irq))?))).collect(),
-        RoutingTarget::Unchanged | RoutingTarget::Balanced { .. } | RoutingTarget::Rotating { .. } => Ok(Vec::new()),
+        RoutingTarget::Unchanged => Ok(Vec::new()),
     }
 }
 

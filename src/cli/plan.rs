@@ -127,6 +127,9 @@ fn treatment_text(out: &mut String, number: usize, treatment: &Treatment, root: 
     for write in writes(&treatment.changes, root) {
         let _ = writeln!(out, "         {write}");
     }
+    for moving in &treatment.moving {
+        let _ = writeln!(out, "         {}", moving.words());
+    }
     for process in &treatment.backgrounds {
         let _ = writeln!(out, "       background {}: {}", process.name, bind::process_words(process));
     }

@@ -22,7 +22,7 @@ mod reboots;
 /// Where experiments are run.
 pub struct Host<'a> {
     /// Its files, and the only way to change them.
-    pub system: &'a dyn System,
+    pub system: &'a (dyn System + Sync),
     /// Where the journal lives.
     pub state_dir: &'a Path,
     /// The irqlab program, which starts workloads.
@@ -38,7 +38,7 @@ impl Host<'_> {
     fn machine<'a>(&'a self, settings: &'a mut Settings<'_>) -> Machine<'a> {
         runner::scratch::sweep(self.scratch);
         let Host { system, program, scratch, signals, .. } = *self;
-        Machine { files: system, apply: settings, signals, program, scratch }
+        Machine { files: system, apply: settings, system, signals, program, scratch }
     }
 }
 

@@ -61,7 +61,7 @@ pub struct Treatment {
     pub control: usize,
     /// Settings in plain words: `irq 24-26,36 -> cpu 0`.
     pub settings: Vec<String>,
-    /// Masks asked for: IRQs grouped by mask.
+    /// Masks asked for: IRQs grouped by mask. For a target that moves them, all CPUs they may be moved to.
     pub routes: Vec<MaskGroup>,
     /// Workloads.
     pub workloads: Vec<ProcessPlan>,

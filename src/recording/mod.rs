@@ -179,6 +179,9 @@ pub struct Trial {
     pub settings: Vec<String>,
     /// What the runner's own threads cost between the snapshots.
     pub runner: RunnerCost,
+    /// What the thread that moves interrupts did, where a target of the treatment moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mover: Option<Mover>,
 }
 
 /// Why a trial is not valid.
@@ -304,11 +307,12 @@ impl CounterRow {
 /// Masks of routed interrupts as read back.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MaskReadings {
-    /// `smp_affinity` before the workloads, where it differs from the treatment's `routes`.
+    /// `smp_affinity` before the workloads, where it differs from what was asked: the treatment's `routes`, or the one
+    /// CPU a target that moves begins with.
     pub before_differing: Vec<MaskGroup>,
     /// `effective_affinity` before the workloads.
     pub effective_before: Vec<MaskGroup>,
-    /// `smp_affinity` after the workloads, where it differs from the treatment's `routes`.
+    /// `smp_affinity` after the workloads, where it differs from what was asked, or from the last move.
     pub after_differing: Vec<MaskGroup>,
     /// `effective_affinity` after the workloads, where it differs from before.
     pub effective_after: Vec<MaskGroup>,
@@ -323,6 +327,43 @@ pub struct RunnerCost {
     pub switches: u64,
     /// CPUs it was kept on.
     pub cpus: CpuSet,
+}
+
+/// What the thread that moves interrupts did in one trial, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Mover {
+    /// Every move, in the order they were made. Where an interrupt was before its first one is the treatment's matter.
+    pub moves: Vec<Move>,
+    /// Moves the kernel refused for the moment (EBUSY, EAGAIN, ENOSPC).
+    pub refused: u64,
+    /// CPU time of the thread, microseconds.
+    pub cpu_us: u64,
+    /// Its voluntary and involuntary context switches.
+    pub switches: u64,
+}
+
+/// One interrupt given to another CPU. Serialised as `[ms, irq, cpu]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, Irq, Cpu)", into = "(u64, Irq, Cpu)")]
+pub struct Move {
+    /// Since the workloads were released, milliseconds.
+    pub at_ms: u64,
+    /// The interrupt.
+    pub irq: Irq,
+    /// The only CPU of its mask from then on.
+    pub cpu: Cpu,
+}
+
+impl From<(u64, Irq, Cpu)> for Move {
+    fn from((at_ms, irq, cpu): (u64, Irq, Cpu)) -> Self {
+        Move { at_ms, irq, cpu }
+    }
+}
+
+impl From<Move> for (u64, Irq, Cpu) {
+    fn from(Move { at_ms, irq, cpu }: Move) -> Self {
+        (at_ms, irq, cpu)
+    }
 }
 
 /// How the run ended.

@@ -60,11 +60,34 @@ pub(super) fn treatment_check(evidence: Evidence<'_>) -> CheckView {
     CheckView {
         summary: summary(checks),
         table,
+        movers: movers(design, checks),
         by_cpu: by_cpu(design, checks, |check| &check.by_cpu),
         irqs: busiest(design, checks),
         all_by_cpu: by_cpu(design, checks, |check| &check.all_by_cpu),
         softirqs_by_cpu: by_cpu(design, checks, |check| &check.softirqs_by_cpu),
     }
+}
+
+/// What moved interrupts while trials ran: how often, and at what cost.
+fn movers(design: &Design, checks: &[TreatmentCheck]) -> Option<Table> {
+    let rows = checks.iter().filter_map(|check| {
+        let mover = check.mover.as_ref()?;
+        let per_second =
+            |number: f64| if mover.seconds > 0.0 { significant(number / mover.seconds, 3) } else { "—".into() };
+        Some(vec![
+            treatment(design, check.treatment),
+            mover.trials.to_string(),
+            mover.moves.to_string(),
+            per_second(mover.moves as f64),
+            mover.refused.to_string(),
+            format!("{} %", per_second(mover.cpu_seconds * 100.0)),
+            per_second(mover.switches as f64),
+        ])
+    });
+    let rows: Vec<_> = rows.collect();
+    let headings =
+        ["treatment", ">trials", ">moves", ">moves/s", ">refused", ">mover's CPU time", ">its context switches/s"];
+    (!rows.is_empty()).then(|| Table::new(&headings, rows))
 }
 
 fn summary(checks: &[TreatmentCheck]) -> String {

@@ -131,6 +131,8 @@ pub struct CheckView {
     pub summary: String,
     /// Per treatment: trials, routed interrupts and the share where asked.
     pub table: Option<Table>,
+    /// Per treatment with a target that moves: moves, and what the mover cost.
+    pub movers: Option<Table>,
     /// Interrupts of routed IRQs by CPU.
     pub by_cpu: Option<Table>,
     /// The busiest routed IRQs: mask asked, CPUs they landed on.

@@ -8,6 +8,7 @@ use crate::cpu_set::{CpuSet, Irq};
 use crate::host::files::{Files, SystemError};
 use crate::host::snapshot::Counters;
 use crate::recording::{CounterRow, Fault, IrqList, MaskGroup, MaskReadings};
+use crate::settings::Moved;
 
 /// Share of a routed interrupt's deliveries that may land outside its mask before the treatment counts as not in force.
 /// Not 0: the delivery that makes a pending move still lands on the old CPU (kernel/irq/migration.c), and one may be
@@ -44,6 +45,32 @@ pub(super) fn routes(files: &dyn Files, changes: &[Change]) -> Result<BTreeMap<u
     Ok(routes)
 }
 
+/// What was asked of routed interrupts: one mask all the time, or one CPU after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Asked {
+    /// Masks before the workloads.
+    at_first: BTreeMap<u32, CpuSet>,
+    /// Masks after them.
+    at_last: BTreeMap<u32, CpuSet>,
+    /// All CPUs an interrupt was given to.
+    between: BTreeMap<u32, CpuSet>,
+}
+
+impl Asked {
+    /// Masks that stand still, but for those a mover had its hand on.
+    pub(super) fn new(routes: BTreeMap<u32, CpuSet>, moved: Option<&Moved>) -> Self {
+        let with = |moved: Option<&BTreeMap<u32, CpuSet>>| {
+            let mut masks = routes.clone();
+            for (irq, mask) in moved.into_iter().flatten() {
+                masks.entry(*irq).and_modify(|known| known.clone_from(mask));
+            }
+            masks
+        };
+        let (at_last, between) = (with(moved.map(|moved| &moved.last)), with(moved.map(|moved| &moved.chosen)));
+        Asked { at_first: routes, at_last, between }
+    }
+}
+
 impl Masks {
     /// Reads them. An interrupt that is gone has none; that is found by verifying the settings.
     pub(super) fn read(files: &dyn Files, routes: &BTreeMap<u32, CpuSet>) -> Result<Self, SystemError> {
@@ -61,11 +88,11 @@ impl Masks {
 }
 
 /// What the recording keeps of two readings.
-pub(super) fn readings(routes: &BTreeMap<u32, CpuSet>, before: &Masks, after: &Masks) -> MaskReadings {
+pub(super) fn readings(asked: &Asked, before: &Masks, after: &Masks) -> MaskReadings {
     MaskReadings {
-        before_differing: differing(&before.affinity, routes),
+        before_differing: differing(&before.affinity, &asked.at_first),
         effective_before: groups(before.effective.iter()),
-        after_differing: differing(&after.affinity, routes),
+        after_differing: differing(&after.affinity, &asked.at_last),
         effective_after: differing(&after.effective, &before.effective),
     }
 }
@@ -90,20 +117,16 @@ pub(super) struct Findings {
 }
 
 /// Judges a trial by both readings and the counters between them.
-pub(super) fn judge(
-    routes: &BTreeMap<u32, CpuSet>,
-    (before, after): (&Masks, &Masks),
-    counters: &Counters,
-) -> Findings {
+pub(super) fn judge(asked: &Asked, (before, after): (&Masks, &Masks), counters: &Counters) -> Findings {
     let mut findings = Findings::default();
     if counters.cpus_before != counters.cpus_after {
         let (before, after) = (counters.cpus_before.clone(), counters.cpus_after.clone());
         findings.faults.push(Fault::CpusChanged { before, after });
     }
-    findings.faults.extend(rewritten(routes, &before.affinity, &after.affinity));
+    findings.faults.extend(rewritten(asked, &before.affinity, &after.affinity));
     let rows: BTreeMap<&str, &CounterRow> = counters.interrupts.iter().map(|row| (row.label.as_str(), row)).collect();
     let mut pending = Vec::new();
-    for (irq, mask) in routes {
+    for (irq, mask) in &asked.between {
         let row = rows.get(irq.to_string().as_str());
         let is_outside = |masks: &Masks| masks.effective.get(irq).is_some_and(|effective| !effective.is_subset(mask));
         if is_outside(after) {
@@ -121,15 +144,12 @@ pub(super) fn judge(
     findings
 }
 
-fn rewritten(
-    routes: &BTreeMap<u32, CpuSet>,
-    before: &BTreeMap<u32, CpuSet>,
-    after: &BTreeMap<u32, CpuSet>,
-) -> Vec<Fault> {
+fn rewritten(asked: &Asked, before: &BTreeMap<u32, CpuSet>, after: &BTreeMap<u32, CpuSet>) -> Vec<Fault> {
     let mut by_masks: BTreeMap<(&CpuSet, &CpuSet), Vec<Irq>> = BTreeMap::new();
-    for (irq, asked) in routes {
-        let found = [after.get(irq), before.get(irq)].into_iter().flatten().find(|found| *found != asked);
-        if let Some(found) = found {
+    for irq in asked.at_first.keys() {
+        let looks = [(&asked.at_last, after), (&asked.at_first, before)];
+        let pairs = looks.into_iter().filter_map(|(asked, found)| Some((asked.get(irq)?, found.get(irq)?)));
+        if let Some((asked, found)) = pairs.into_iter().find(|(asked, found)| asked != found) {
             by_masks.entry((asked, found)).or_default().push(Irq(*irq));
         }
     }
@@ -176,7 +196,7 @@ mod tests {
 
     fn judged(before: &Masks, after: &Masks, counts: &[(u32, u64)]) -> Findings {
         let counters = Counters { interrupts: vec![row("36", counts)], ..Counters::default() };
-        judge(&BTreeMap::from([(36, set("0"))]), (before, after), &counters)
+        judge(&Asked::new(BTreeMap::from([(36, set("0"))]), None), (before, after), &counters)
     }
 
     fn not_in_force(detail: &str) -> Vec<Fault> {
@@ -223,8 +243,8 @@ mod tests {
         let findings = judged(&masks("0", "0"), &masks("0-1", "0"), &[(0, 9)]);
         let fault = Fault::MaskRewritten { irqs: IrqList(vec![Irq(36)]), asked: set("0"), found: set("0-1") };
         assert_eq!(findings.faults, [fault]);
-        let routes = BTreeMap::from([(36, set("0"))]);
-        let kept = readings(&routes, &masks("0", "0"), &masks("0-1", "0"));
+        let asked = Asked::new(BTreeMap::from([(36, set("0"))]), None);
+        let kept = readings(&asked, &masks("0", "0"), &masks("0-1", "0"));
         assert_eq!(kept.before_differing, []);
         assert_eq!(kept.after_differing, [MaskGroup { mask: set("0-1"), irqs: IrqList(vec![Irq(36)]) }]);
         assert_eq!(kept.effective_after, []);

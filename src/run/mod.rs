@@ -1,6 +1,7 @@
 //! The trial loop: the only box that touches a kernel, a clock or a process. Decides nothing; the schedule did.
 //!
-//! While workloads run, the runner sleeps in one `poll(2)`, on CPUs of its own. Whatever happens, the host is put back
+//! While workloads run, the runner sleeps in one `poll(2)`, on CPUs of its own; where a target moves interrupts, a second
+//! thread beside it sleeps until its next move is due. Whatever happens, the host is put back
 //! by [`Apply::restore`] before [`run`] returns.
 
 use std::any::Any;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::bind::Schedule;
 use crate::host::files::{Files, SystemError};
 use crate::recording::{Boot, Decision, End, Fault, Line, PlannedTrial, Recording, Trial, Writer};
-use crate::settings::{Apply, Restored};
+use crate::settings::{Apply, Restored, System};
 
 pub mod evidence;
 pub mod launch;
@@ -32,6 +33,8 @@ pub struct Machine<'a> {
     pub files: &'a dyn Files,
     /// Makes and puts back settings.
     pub apply: &'a mut dyn Apply,
+    /// The running host for the thread that moves interrupts.
+    pub system: &'a (dyn System + Sync),
     /// The stop signals, blocked before anything else was done.
     pub signals: &'a StopSignals,
     /// The irqlab program: [`own_program`].

@@ -8,17 +8,17 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use regex::Regex;
 
-use super::evidence::{self, Masks};
+use super::evidence::{self, Asked, Masks};
 use super::launch::{Ended, monotonic_ns};
 use super::leftovers::Kept;
 use super::process::{Phase, Role, Running, Workshop, sleep, wait};
 use super::{Machine, RunError, scratch};
-use crate::bind::{Process, Treatment};
+use crate::bind::{Moving, Process, Treatment};
 use crate::cpu_set::CpuSet;
 use crate::design::Command;
 use crate::host::snapshot::{Snapshot, between};
 use crate::recording::{CpuTimes, Fault, MaskReadings, PlannedTrial, ProcessRecord, RunnerCost, Trial};
-use crate::settings::Deviation;
+use crate::settings::{Deviation, Moved, SettingError, Stint};
 use crate::workloads::affinity;
 use crate::workloads::parse::{self, Parsed};
 
@@ -78,7 +78,8 @@ struct Cast {
 
 /// What was measured between release and end.
 struct Measured {
-    routes: BTreeMap<u32, CpuSet>,
+    asked: Asked,
+    moved: Option<Moved>,
     started_at: String,
     release_ns: u64,
     before: (Masks, Snapshot),
@@ -112,7 +113,7 @@ impl Runner<'_> {
             self.keep_descendants()?;
             self.enter_backgrounds(&mut cast, treatment, folder.path())?;
             self.enter_workloads(&mut cast, treatment, folder.path())?;
-            self.measure(&mut cast, treatment, routes)
+            self.measure(&mut cast, (treatment, seed_of(planned, attempt)), routes)
         });
         let background_faults = background_faults(&cast, treatment);
         dismiss(&mut cast)?;
@@ -142,16 +143,15 @@ impl Runner<'_> {
     fn apply(&mut self, treatment: &Treatment, trial: &mut Trial) -> Result<BTreeMap<u32, CpuSet>, Halt> {
         let entered = self.machine.apply.enter(&treatment.changes);
         self.keep_descendants()?;
-        let entered = entered.map_err(|error| {
-            let detail = error.meaning.map_or_else(|| error.source.to_string(), |m| format!("{} ({m})", error.source));
-            Halt::Faults(vec![Fault::SettingRefused { setting: error.setting, detail }])
-        })?;
+        let entered = entered.map_err(refused)?;
         trial.settings = entered.remarks;
         let deviations = self.machine.apply.verify();
         if !deviations.is_empty() {
             return Err(Halt::Faults(deviations.iter().map(not_in_force).collect()));
         }
-        Ok(evidence::routes(self.machine.files, &treatment.changes).map_err(RunError::from)?)
+        let routes = evidence::routes(self.machine.files, &treatment.changes).map_err(RunError::from)?;
+        self.machine.apply.expect_moves(&movable(treatment, &routes)).map_err(refused)?;
+        Ok(routes)
     }
 
     /// What descends from here on and is not known now belongs to a workload.
@@ -243,41 +243,78 @@ impl Runner<'_> {
     fn measure(
         &mut self,
         cast: &mut Cast,
-        treatment: &Treatment,
+        (treatment, seed): (&Treatment, u64),
         routes: BTreeMap<u32, CpuSet>,
     ) -> Result<Measured, Halt> {
         let home = affinity::current().map_err(failed("cannot read the runner's CPUs"))?;
         // What the runner is on is recorded; a cpuset that does not let it go there is no reason not to measure.
         let _ = affinity::keep_to(&treatment.runner_cpus);
-        let measured = self.measure_apart(cast, routes);
+        let moving = movable(treatment, &routes);
+        let measured = self.measure_apart(cast, routes, (&moving, seed));
         affinity::keep_to(&home).map_err(failed("cannot go back to the runner's CPUs"))?;
         measured
     }
 
-    fn measure_apart(&mut self, cast: &mut Cast, routes: BTreeMap<u32, CpuSet>) -> Result<Measured, Halt> {
+    fn measure_apart(
+        &mut self,
+        cast: &mut Cast,
+        routes: BTreeMap<u32, CpuSet>,
+        (moving, seed): (&[Moving], u64),
+    ) -> Result<Measured, Halt> {
         let files = self.machine.files;
         let masks_before = Masks::read(files, &routes).map_err(RunError::from)?;
         let snapshot_before = Snapshot::read(files).map_err(RunError::from)?;
         let cost_before = own_usage()?;
         let started_at = jiff::Timestamp::now().to_string();
         let release_ns = monotonic_ns().map_err(failed("cannot read the clock"))?;
-        for running in &mut cast.all[cast.backgrounds..] {
-            running.release(Role::Workload);
-        }
-        let stopped_by = self.play_to_the_end(cast)?;
+        let stint = Stint { moving, released: Instant::now(), seed };
+        let (stopped_by, moved) = self.release_and_move(cast, &stint)?;
         let cost_after = own_usage()?;
         let snapshot_after = Snapshot::read(files).map_err(RunError::from)?;
         let masks_after = Masks::read(files, &routes).map_err(RunError::from)?;
-        let cost =
-            RunnerCost { cpus: affinity::current().unwrap_or_default(), ..cost_between(&cost_before, &cost_after) };
+        let all = cost_between(&cost_before, &cost_after);
+        let cost = without_mover(RunnerCost { cpus: affinity::current().unwrap_or_default(), ..all }, moved.as_ref());
+        if let Some(moved) = &moved {
+            self.machine.apply.follow_moves(&moved.last);
+        }
         Ok(Measured {
-            routes,
+            asked: Asked::new(routes, moved.as_ref()),
+            moved,
             started_at,
             release_ns,
             before: (masks_before, snapshot_before),
             after: (masks_after, snapshot_after),
             cost,
             stopped_by,
+        })
+    }
+
+    /// Lets the workloads run to their end, and beside them the thread that moves interrupts, where there is one.
+    fn release_and_move(
+        &self,
+        cast: &mut Cast,
+        stint: &Stint<'_>,
+    ) -> Result<(Option<String>, Option<Moved>), RunError> {
+        let release = |cast: &mut Cast| {
+            for running in &mut cast.all[cast.backgrounds..] {
+                running.release(Role::Workload);
+            }
+            self.play_to_the_end(cast)
+        };
+        if stint.moving.is_empty() {
+            return Ok((release(cast)?, None));
+        }
+        let system = self.machine.system;
+        std::thread::scope(|scope| {
+            // Dropped when the workloads are over, however that came: the mover ends with it.
+            let (stop, stopped) = std::sync::mpsc::channel();
+            let mover = std::thread::Builder::new().name("irqlab-mover".to_owned());
+            let mover = mover.spawn_scoped(scope, move || stint.run(system, &stopped));
+            let mover = mover.map_err(failed("cannot start the thread that moves interrupts"))?;
+            let played = release(cast);
+            drop(stop);
+            let moved = mover.join().map_err(|panic| RunError::Panic(super::panic_text(panic.as_ref())))?;
+            Ok((played?, Some(moved)))
         })
     }
 
@@ -300,7 +337,6 @@ impl Runner<'_> {
 
     fn judge(&self, trial: &mut Trial, treatment: &Treatment, (cast, measured): (&Cast, &Measured)) {
         let counters = between(&measured.before.1, &measured.after.1);
-        let routes = &measured.routes;
         let masks = (&measured.before.0, &measured.after.0);
         let (backgrounds, workloads) = cast.all.split_at(cast.backgrounds);
         trial.started_at.clone_from(&measured.started_at);
@@ -315,14 +351,20 @@ impl Runner<'_> {
             trial.processes.push(record(running, parsed));
         }
         trial.duration_ns = last_ns - measured.release_ns;
-        let findings = evidence::judge(routes, masks, &counters);
+        let findings = evidence::judge(&measured.asked, masks, &counters);
         let deviations = self.machine.apply.verify();
         let unknown = |deviation: &&Deviation| !findings.faults.iter().any(|fault| explains(fault, deviation));
         trial.faults.extend(deviations.iter().filter(unknown).map(not_in_force));
         trial.faults.extend(findings.faults);
+        trial.faults.extend(measured.moved.iter().flat_map(|moved| moved.faults.iter().cloned()));
+        let refused = measured.moved.as_ref().map_or(0, |moved| moved.mover.refused);
+        if refused > 0 {
+            trial.settings.push(format!("moves the kernel refused for the moment: {refused}"));
+        }
+        trial.mover = measured.moved.as_ref().map(|moved| moved.mover.clone());
         trial.settings.extend(findings.remarks);
         trial.faults.extend(measured.stopped_by.clone().map(|signal| Fault::Interrupted { signal }));
-        trial.masks = evidence::readings(routes, masks.0, masks.1);
+        trial.masks = evidence::readings(&measured.asked, masks.0, masks.1);
         trial.cpu_times = counters.cpu_times;
         trial.interrupts = counters.interrupts;
         trial.softirqs = counters.softirqs;
@@ -387,6 +429,25 @@ fn start_failed(role: Role, process: &str, detail: String) -> Fault {
         Role::Background => background_failed(process, detail),
         Role::Workload => Fault::StartFailed { process: process.to_owned(), detail },
     }
+}
+
+fn refused(error: SettingError) -> Halt {
+    let detail = error.meaning.map_or_else(|| error.source.to_string(), |m| format!("{} ({m})", error.source));
+    Halt::Faults(vec![Fault::SettingRefused { setting: error.setting, detail }])
+}
+
+/// The moving targets of a treatment without interrupts that refused a mask and may.
+fn movable(treatment: &Treatment, routes: &BTreeMap<u32, CpuSet>) -> Vec<Moving> {
+    let moving = treatment.moving.iter().cloned().map(|mut moving| {
+        moving.irqs.retain(|irq| routes.contains_key(&irq.irq.0));
+        moving
+    });
+    moving.filter(|moving| !moving.irqs.is_empty()).collect()
+}
+
+/// Each try of each trial has coins of its own, the same ones when the run is made again.
+fn seed_of(planned: PlannedTrial, attempt: u32) -> u64 {
+    u64::from(planned.number) << 32 | u64::from(attempt)
 }
 
 fn not_in_force(deviation: &Deviation) -> Fault {
@@ -477,6 +538,16 @@ fn cost_between(before: &Usage, after: &Usage) -> RunnerCost {
     }
 }
 
+/// The mover is a thread of the runner, and its cost is told apart.
+fn without_mover(all: RunnerCost, moved: Option<&Moved>) -> RunnerCost {
+    let (cpu_us, switches) = moved.map_or((0, 0), |moved| (moved.mover.cpu_us, moved.mover.switches));
+    RunnerCost {
+        cpu_us: all.cpu_us.saturating_sub(cpu_us),
+        switches: all.switches.saturating_sub(switches),
+        cpus: all.cpus,
+    }
+}
+
 fn blank(planned: PlannedTrial, attempt: u32, sequence: u32) -> Trial {
     Trial {
         number: planned.number,
@@ -496,6 +567,7 @@ fn blank(planned: PlannedTrial, attempt: u32, sequence: u32) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+        mover: None,
     }
 }
 

@@ -10,6 +10,9 @@ use crate::host::files::{Files, SystemError};
 /// `default_smp_affinity`
 pub(super) const DEFAULT: &str = "/proc/irq/default_smp_affinity";
 
+/// How the journal begins to say where a mask may be found that is moved while a trial runs.
+pub(super) const MOVING_OVER: &str = "moving over ";
+
 /// Where the mask of an interrupt is.
 pub(super) fn path(identity: &IrqIdentity) -> String {
     format!("/proc/irq/{}/smp_affinity", identity.irq)
@@ -64,8 +67,20 @@ pub(super) fn put_back(system: &dyn System, identity: &IrqIdentity, entry: &Entr
             let was = identity.actions.join(", ");
             Back::Gone(Some(format!("irq {} was `{was}` and is now {other}: not written", identity.irq)))
         }
-        Ok(None) => kernel_file::put_back(system, &path, entry, meaning),
+        Ok(None) => kernel_file::put_back(system, &path, &found_moving(system, &path, entry), meaning),
     }
+}
+
+/// The entry of a mask that was being moved when the runner was killed: it is ours wherever the mover may have left it.
+fn found_moving(files: &dyn Files, path: &str, entry: &Entry) -> Entry {
+    let mut entry = entry.clone();
+    let over = entry.new.as_deref().and_then(|new| new.strip_prefix(MOVING_OVER));
+    if let (Some(Ok(over)), Ok(now)) = (over.map(CpuSet::parse_list), files.read_text(path))
+        && CpuSet::parse_mask(&now).is_ok_and(|mask| mask.len() == 1 && mask.is_subset(&over))
+    {
+        entry.found = Some(now);
+    }
+    entry
 }
 
 /// The present identity of an interrupt, from `/sys/kernel/irq` (since 4.9). A fact the kernel does not have is empty;

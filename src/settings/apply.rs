@@ -11,8 +11,8 @@ use super::{
     Apply, Back, Deviation, Entered, Made, Refusal, Restored, SettingError, System, affinity, command, hotplug,
     kernel_file, service, tasks, words,
 };
-use crate::bind::{Change, ChangeKind, IrqIdentity, OnRefusal};
-use crate::cpu_set::{Cpu, Irq};
+use crate::bind::{Change, ChangeKind, IrqIdentity, Moving, OnRefusal};
+use crate::cpu_set::{Cpu, CpuSet, Irq};
 use crate::design::ServiceState;
 use crate::host::files::SystemError;
 use crate::source::Span;
@@ -34,7 +34,7 @@ pub struct Settings<'a> {
     /// The first state of everything ever changed or saved; it outlives its entry, so that what somebody else sets
     /// between two treatments is never taken for the original.
     pub(super) first: BTreeMap<String, (Thing, Saved)>,
-    in_force: Vec<Change>,
+    pub(super) in_force: Vec<Change>,
     spans: BTreeMap<String, Span>,
     /// Interrupts the kernel refused to move, where that was to be skipped: not tried at every trial.
     immovable: BTreeSet<Irq>,
@@ -100,7 +100,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The first state of a thing, or the present one where it is new.
-    fn original(&self, thing: &Thing, now: Saved) -> Saved {
+    pub(super) fn original(&self, thing: &Thing, now: Saved) -> Saved {
         match self.first.get(&thing.key()) {
             Some((known, saved)) if known == thing => saved.clone(),
             _ => now,
@@ -271,6 +271,14 @@ impl Apply for Settings<'_> {
             return Err(words::error(change, refusal));
         }
         Ok(entered)
+    }
+
+    fn expect_moves(&mut self, moving: &[Moving]) -> Result<(), SettingError> {
+        Settings::expect_moves(self, moving)
+    }
+
+    fn follow_moves(&mut self, last: &BTreeMap<u32, CpuSet>) {
+        Settings::follow_moves(self, last);
     }
 
     fn verify(&self) -> Vec<Deviation> {

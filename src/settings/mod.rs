@@ -8,15 +8,17 @@ mod hotplug;
 mod journal;
 mod kernel_file;
 mod live;
+mod moving;
 mod service;
 mod tasks;
 mod words;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::bind::Change;
+use crate::bind::{Change, Moving};
 use crate::cpu_set::CpuSet;
 use crate::host::files::{Files, SystemError};
 use crate::source::Span;
@@ -24,6 +26,7 @@ use crate::source::Span;
 pub use apply::{Settings, restore_unfinished};
 pub use journal::{OpenError, Program};
 pub use live::Live;
+pub use moving::{Moved, Stint};
 pub use words::{current, describe};
 
 /// Full access to a host. Tests have one that fails on demand.
@@ -127,6 +130,13 @@ pub trait Apply {
     /// Makes the host be under exactly `changes`: what an earlier call made and these do not name is put back,
     /// what is right already is not written, everything else is journaled, fsynced, written and read back.
     fn enter(&mut self, changes: &[Change]) -> Result<Entered, SettingError>;
+
+    /// Makes sure that the old mask of every interrupt that will be moved is on the disk. To be called when the
+    /// treatment is in force, before a mover begins.
+    fn expect_moves(&mut self, moving: &[Moving]) -> Result<(), SettingError>;
+
+    /// Takes the masks a mover left, by interrupt, as those in force.
+    fn follow_moves(&mut self, last: &BTreeMap<u32, CpuSet>);
 
     /// Reads every setting in force again.
     fn verify(&self) -> Vec<Deviation>;

@@ -43,6 +43,9 @@ fn schedule_text(experiment: &Experiment, facts: &HostFacts) -> Result<String, V
         for change in &treatment.changes {
             writeln!(text, "    {}", settings::describe(change)).unwrap();
         }
+        for moving in &treatment.moving {
+            writeln!(text, "    {}", moving.words()).unwrap();
+        }
         for process in treatment.backgrounds.iter().chain(&treatment.workloads) {
             writeln!(text, "  {}: {}", process.name, bind::process_words(process)).unwrap();
         }

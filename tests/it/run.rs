@@ -16,6 +16,8 @@ use irqlab::recording::{self, Decision, Fault, PlannedTrial, Recording, Writer};
 use irqlab::run::{BetweenBlocks, Outcome, Plan, RunError};
 use stage::{Stage, interrupts, process, shell, words};
 
+#[path = "run/moving.rs"]
+mod moving;
 #[path = "run/stage.rs"]
 mod stage;
 
@@ -23,11 +25,16 @@ const ALONE: &str = "IRQLAB_TEST_ALONE";
 
 /// Runs `body` in a process of its own; `name` is that of the test.
 fn alone(name: &str, body: fn()) {
+    alone_in("", name, body);
+}
+
+/// The same for a test of a module in this file.
+fn alone_in(module: &str, name: &str, body: fn()) {
     if std::env::var_os(ALONE).is_some() {
         return body();
     }
     let program = std::env::current_exe().unwrap();
-    let path = format!("run::{name}");
+    let path = format!("run::{module}{name}");
     let output = Command::new(program).args(["--exact", &path, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.contains("1 passed"), "{said}");

@@ -8,6 +8,8 @@ use scripted::*;
 
 #[path = "settings/journal.rs"]
 mod journal;
+#[path = "settings/moving.rs"]
+mod moving;
 #[path = "settings/processes.rs"]
 mod processes;
 #[path = "settings/scripted.rs"]

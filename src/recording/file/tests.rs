@@ -81,6 +81,7 @@ fn trial(number: u32, faults: Vec<Fault>) -> Trial {
         masks: MaskReadings::default(),
         settings: vec![],
         runner: RunnerCost::default(),
+        mover: None,
     }
 }
 

@@ -258,5 +258,6 @@ fn trial(number: u32, block: u32, treatment: usize, score: f64) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+        mover: None,
     }
 }

@@ -167,6 +167,7 @@ pub(super) fn trial(sequence: u32, block: u32, treatment: usize) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+        mover: None,
     }
 }
 
@@ -317,6 +318,7 @@ pub(super) fn check(treatment: usize, by_cpu: &[(u32, u64)], asked: u64) -> Trea
             by_cpu: by_cpu.to_vec(),
         }],
         trials_with_foreign_masks: 0,
+        mover: None,
     }
 }
 

@@ -1,11 +1,15 @@
 //! A host of two CPUs and one interrupt in a folder, settings that follow a script, and processes to put on it.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
-use irqlab::bind::{Change, ChangeKind, IrqIdentity, OnRefusal, Process, Schedule, Treatment};
+use irqlab::bind::{
+    Change, ChangeKind, IrqIdentity, Method, Moving, MovingIrq, OnRefusal, Process, Schedule, Treatment,
+};
 use irqlab::cpu_set::{Cpu, CpuSet, Irq};
 use irqlab::design;
 use irqlab::host::files::{Files, Root, SystemError};
@@ -13,7 +17,7 @@ use irqlab::recording::{
     self, Boot, Decision, Fault, Header, HostFacts, Line, PlannedTrial, Recording, Trial, Until, Writer,
 };
 use irqlab::run::{BetweenBlocks, Finished, Machine, Plan, Progress, StopSignals};
-use irqlab::settings::{Apply, Deviation, Entered, Restored, SettingError};
+use irqlab::settings::{Apply, Deviation, Ended, Entered, Program, Restored, SettingError, System};
 use irqlab::source::Span;
 
 pub(super) type Events = Rc<RefCell<Vec<String>>>;
@@ -45,6 +49,17 @@ impl Apply for Script {
             });
         }
         Ok(Entered { remarks: vec!["a remark".to_owned()], ..Entered::default() })
+    }
+
+    fn expect_moves(&mut self, moving: &[Moving]) -> Result<(), SettingError> {
+        if !moving.is_empty() {
+            self.events.borrow_mut().push(format!("expect moves of {} targets", moving.len()));
+        }
+        Ok(())
+    }
+
+    fn follow_moves(&mut self, last: &BTreeMap<u32, CpuSet>) {
+        self.events.borrow_mut().push(format!("follow moves of {} interrupts", last.len()));
     }
 
     fn verify(&self) -> Vec<Deviation> {
@@ -83,6 +98,59 @@ impl Files for Watched {
     fn resolve(&self, path: &str) -> Result<PathBuf, SystemError> {
         self.root.resolve(path)
     }
+}
+
+/// The same folder for the thread that moves interrupts: what it writes is a file there, and nothing else is asked of it.
+struct Switchboard(Root);
+
+impl Files for Switchboard {
+    fn read(&self, path: &str) -> Result<Vec<u8>, SystemError> {
+        self.0.read(path)
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, SystemError> {
+        self.0.list(path)
+    }
+
+    fn mode(&self, path: &str) -> Result<u32, SystemError> {
+        self.0.mode(path)
+    }
+
+    fn resolve(&self, path: &str) -> Result<PathBuf, SystemError> {
+        self.0.resolve(path)
+    }
+}
+
+impl System for Switchboard {
+    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), SystemError> {
+        fs::write(self.0.join(path), bytes).map_err(|source| SystemError::new("write", path, source))
+    }
+
+    fn set_affinity(&self, _: u32, _: &CpuSet) -> Result<(), SystemError> {
+        unreachable!("a mover binds no task")
+    }
+
+    fn terminate(&self, _: u32) -> Result<(), SystemError> {
+        unreachable!("a mover ends no process")
+    }
+
+    fn run(&self, _: &[String]) -> Result<Ended, SystemError> {
+        unreachable!("a mover runs no program")
+    }
+
+    fn start(&self, _: &Program) -> Result<(), SystemError> {
+        unreachable!("a mover starts no program")
+    }
+
+    fn own_pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn is_root(&self) -> bool {
+        true
+    }
+
+    fn pause(&self, _: Duration) {}
 }
 
 struct Told(Events, Option<Decision>);
@@ -133,6 +201,7 @@ impl Stage {
         let treatment = Treatment {
             name: "routing=one".to_owned(),
             changes: vec![affinity_change()],
+            moving: vec![],
             settings: vec!["irq 36 -> cpu 0".to_owned()],
             workloads,
             backgrounds: vec![],
@@ -162,6 +231,15 @@ impl Stage {
 
     pub(super) fn background(mut self, process: Process) -> Self {
         self.treatments[0].backgrounds.push(process);
+        self
+    }
+
+    /// The interrupt moves over CPUs 0 and 1.
+    pub(super) fn moving(mut self, method: Method, every_ms: u64) -> Self {
+        let cores = vec![CpuSet::single(Cpu(0)), CpuSet::single(Cpu(1))];
+        let over = CpuSet::parse_list("0-1").unwrap();
+        let irqs = vec![MovingIrq { irq: Irq(36), over, start: Cpu(0) }];
+        self.treatments[0].moving = vec![Moving { method, every_ms, irqs, cores }];
         self
     }
 
@@ -206,6 +284,7 @@ impl Stage {
         let machine = Machine {
             files: &files,
             apply: &mut self.script,
+            system: &Switchboard(Root::new(self.folder.path().join("host"))),
             signals: &signals,
             program: Path::new(env!("CARGO_BIN_EXE_irqlab")),
             scratch: &self.folder.path().join("scratch"),
