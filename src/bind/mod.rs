@@ -120,7 +120,9 @@ impl<'a> Binding<'a> {
         let runner_cpus = if free.is_empty() { self.cpus.online().clone() } else { free };
         let settings = treatment.settings.iter().map(|setting| words::setting(setting, &changes)).collect();
         let name = treatment.name.clone();
-        Ok((Treatment { name, changes, moving, settings, workloads, backgrounds, runner_cpus }, self.remarks))
+        let settle_ms = treatment.settings.iter().map(settle_ms).max().unwrap_or(0);
+        let bound = Treatment { name, changes, moving, settings, settle_ms, workloads, backgrounds, runner_cpus };
+        Ok((bound, self.remarks))
     }
 
     /// The primitive changes of every setting but a route.
@@ -135,8 +137,9 @@ impl<'a> Binding<'a> {
             SettingKind::Run { command, undo } => {
                 vec![ChangeKind::Command { command: command.clone(), undo: undo.clone() }]
             }
-            SettingKind::Service { name, state, .. } => {
-                vec![ChangeKind::Service { name: name.clone(), state: *state }]
+            SettingKind::Service { name, state, options } => {
+                let options = options.iter().map(|(key, value)| format!("--{key}={value}")).collect();
+                vec![ChangeKind::Service { name: name.clone(), state: *state, options }]
             }
             SettingKind::Smt(on) => self.smt(*on, setting.span),
             SettingKind::Sysctl { key, value } => {
@@ -260,6 +263,23 @@ impl<'a> Binding<'a> {
     }
 }
 
+/// Periods of irqbalance between its start and a trial: one to look, one to move, one to be moved for good.
+const IRQBALANCE_PERIODS: u64 = 3;
+
+/// Its period where no `interval` is given, seconds (`SLEEP_INTERVAL` of irqbalance.h).
+const IRQBALANCE_INTERVAL_S: u64 = 10;
+
+/// The rest a setting needs before a trial.
+fn settle_ms(setting: &Setting) -> u64 {
+    match &setting.kind {
+        SettingKind::Service { name, state: ServiceState::Started, options } if name == "irqbalance" => {
+            let interval = options.iter().find(|(key, _)| key == "interval").and_then(|(_, value)| value.parse().ok());
+            interval.unwrap_or(IRQBALANCE_INTERVAL_S) * 1000 * IRQBALANCE_PERIODS
+        }
+        _ => 0,
+    }
+}
+
 /// The file of a sysctl: dots and slashes change places, as in sysctl(8), so that `net.ipv4.conf.eth0/1.rp_filter`
 /// reaches the interface `eth0.1`.
 pub fn sysctl_path(key: &str) -> String {
@@ -296,6 +316,8 @@ pub struct Treatment {
     pub moving: Vec<Moving>,
     /// Settings in plain words.
     pub settings: Vec<String>,
+    /// Rest its settings need before a trial, milliseconds: irqbalance is given three of its periods.
+    pub settle_ms: u64,
     /// Workloads.
     pub workloads: Vec<Process>,
     /// Backgrounds.
@@ -326,8 +348,8 @@ pub enum ChangeKind {
     DefaultAffinity { mask: CpuSet },
     /// A kernel file with one value: sysctl, governor, `write`.
     File { path: String, value: String },
-    /// `service NAME started|stopped`
-    Service { name: String, state: ServiceState },
+    /// `service NAME started|stopped`; options as the program takes them, none for those it has.
+    Service { name: String, state: ServiceState, options: Vec<String> },
     /// `/sys/devices/system/cpu/smt/control`
     Smt { on: bool },
     /// `tasks PATTERN on SET`

@@ -51,7 +51,6 @@ fn setting_refusal(setting: &Setting) -> Option<String> {
         SettingKind::Rfs { .. } => "`rfs`",
         SettingKind::Rings { .. } => "`rings`",
         SettingKind::Rps { .. } => "`rps`",
-        SettingKind::Service { options, .. } if !options.is_empty() => "options of a service",
         SettingKind::Turbo(_) => "`turbo`",
         SettingKind::Workqueues(_) => "`workqueues`",
         SettingKind::Xps { .. } => "`xps`",

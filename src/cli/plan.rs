@@ -66,7 +66,8 @@ fn text(experiment: &Experiment, schedule: &Schedule, root: &Root) -> String {
         }
     }
     order_text(&mut out, experiment, &schedule.order);
-    duration_text(&mut out, experiment, &schedule.order);
+    let settles: Vec<u64> = schedule.treatments.iter().map(|treatment| treatment.settle_ms).collect();
+    duration_text(&mut out, experiment, (&schedule.order, &settles));
     power_text(&mut out, experiment);
     out
 }
@@ -92,7 +93,7 @@ fn unbound_text(experiment: &Experiment) -> String {
     }
     let order = bind::order(experiment);
     order_text(&mut out, experiment, &order);
-    duration_text(&mut out, experiment, &order);
+    duration_text(&mut out, experiment, (&order, &[]));
     power_text(&mut out, experiment);
     let _ = writeln!(
         out,
@@ -129,6 +130,13 @@ fn treatment_text(out: &mut String, number: usize, treatment: &Treatment, root: 
     }
     for moving in &treatment.moving {
         let _ = writeln!(out, "         {}", moving.words());
+    }
+    if treatment.settle_ms > 0 {
+        let _ = writeln!(
+            out,
+            "         before each trial {} of rest, three periods of irqbalance",
+            seconds(treatment.settle_ms)
+        );
     }
     for process in &treatment.backgrounds {
         let _ = writeln!(out, "       background {}: {}", process.name, bind::process_words(process));
@@ -199,11 +207,12 @@ fn order_text(out: &mut String, experiment: &Experiment, order: &[PlannedTrial])
 }
 
 /// The time the built-in workloads and the settling take is known; a program's own is not.
-fn duration_text(out: &mut String, experiment: &Experiment, order: &[PlannedTrial]) {
+fn duration_text(out: &mut String, experiment: &Experiment, (order, settles): (&[PlannedTrial], &[u64])) {
     let mut known_ms = 0;
     let mut unknown = false;
     for trial in order {
-        known_ms += experiment.protocol.settle_ms;
+        let settle_ms = settles.get(trial.treatment).copied().unwrap_or(0);
+        known_ms += settle_ms.max(experiment.protocol.settle_ms);
         let workloads = &experiment.treatments[trial.treatment].workloads;
         let lengths: Vec<Option<u64>> = workloads.iter().map(|process| length_ms(&process.command)).collect();
         unknown |= lengths.contains(&None);

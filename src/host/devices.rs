@@ -111,6 +111,8 @@ fn found(reader: &Reader, name: String, (folder, class): (&str, DeviceClass)) ->
     let mut names = vec![name.clone()];
     names.extend(nvme_controller(&name));
     names.extend(ancestors.iter().map(last).filter(|name| may_name_handlers(name)));
+    // `mlx5_comp3@pci:0000:86:00.0`, `ahci[0000:00:1f.2]`
+    names.extend(pci.clone());
     let device = Device { name, class, driver, pci, node, irqs: Vec::new() };
     Some(Found { device, names })
 }
@@ -158,11 +160,20 @@ fn without_those_of_others(
     listed.iter().copied().filter(|irq| !is_others(irq)).collect()
 }
 
-/// Whether a text holds a name as a whole: `eth1` is in `eth1-rx-0` and not in `eth10-rx-0` or `veth1`.
+/// Whether a text holds a name as a whole: `eth1` is in `eth1-rx-0` and not in `eth10-rx-0` or `veth1`. The queue may
+/// stand right behind it: `nvme0` is in `nvme0q12`.
 fn mentions(text: &str, name: &str) -> bool {
     let is_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let is_queue = |rest: &str| {
+        let number = rest.strip_prefix('q').unwrap_or_default();
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && !is_word(number[digits..].chars().next())
+    };
     let mut places = text.match_indices(name);
-    places.any(|(at, _)| !is_word(text[..at].chars().next_back()) && !is_word(text[at + name.len()..].chars().next()))
+    places.any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        !is_word(before.chars().next_back()) && (!is_word(after.chars().next()) || is_queue(after))
+    })
 }
 
 fn in_queue_order(irqs: &[IrqFacts], selected: &mut [Irq]) {
@@ -260,6 +271,65 @@ mod tests {
             assert!(!mentions(text, "eth1"), "{text}");
         }
         assert!(mentions("eth10-eth1", "eth1"));
+    }
+
+    fn interrupts(actions: &[&str]) -> Vec<IrqFacts> {
+        let facts = |(irq, action): (u32, &&str)| IrqFacts {
+            irq: Irq(irq),
+            actions: vec![(*action).to_owned()],
+            chip: "PCI-MSI".to_owned(),
+            hwirq: None,
+            affinity: None,
+            effective: None,
+            hint: None,
+            node: None,
+            movability: crate::recording::facts::Movability::Movable,
+            device: None,
+            driver: None,
+            pci: None,
+            class: DeviceClass::Other,
+        };
+        (0..).zip(actions).map(facts).collect()
+    }
+
+    #[test]
+    fn handlers_of_every_driver_find_their_device_in_queue_order() {
+        let device = |name: &str| (name.to_owned(), None);
+        let all: Vec<_> = ["eth0", "eth1", "eth10", "nvme0n1", "nvme1n1", "nvme10n1", "sda"].map(device).to_vec();
+        for (names, actions, expected) in [
+            (&["eth1"][..], &["eth10-rx-9", "eth1-rx-10", "eth1-rx-9", "eth1", "veth1"][..], &[3, 2, 1][..]),
+            (&["eth10", "0000:86:00.0"], &["eth1-rx-0", "eth10-rx-1", "eth10-rx-0"], &[2, 1]),
+            (
+                &["nvme0n1", "nvme0"],
+                &["nvme0q12", "nvme0q2", "nvme0q0", "nvme10q1", "nvme0q1x", "anvme0q1"],
+                &[2, 1, 0],
+            ),
+            (&["nvme1n1", "nvme1"], &["nvme1q1", "nvme10q1", "nvme11q1", "nvme 1 io5"], &[0]),
+            (&["eth0"], &["iavf-eth0-TxRx-3", "iavf-eth0-TxRx-10", "iavf-eth0:mbx", "iavf-eth01-TxRx-0"], &[0, 1, 2]),
+            (
+                &["eth0", "virtio3"],
+                &["virtio3-input.10", "virtio3-input.9", "virtio3-config", "virtio30-input.0"],
+                &[2, 1, 0],
+            ),
+            (
+                &["sda", "megasas0"],
+                &["megasas0-msix4", "megasas0-msix10", "megasas0-msix0", "megasas01-msix1"],
+                &[2, 0, 1],
+            ),
+            (
+                &["eth0", "0000:86:00.0"],
+                &["mlx5_comp10@pci:0000:86:00.0", "mlx5_comp3@pci:0000:86:00.0", "mlx5_comp3@pci:0000:86:00.1"],
+                &[1, 0],
+            ),
+            (&["sda", "0000:00:1f.2"], &["ahci[0000:00:1f.2]", "ahci[0000:00:1f.20]", "ahci[1000:00:1f.2]"], &[0]),
+        ] {
+            let irqs = interrupts(actions);
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut found = by_name(&irqs, &names, &all);
+            in_queue_order(&irqs, &mut found);
+            let found: Vec<u32> = found.iter().map(|irq| irq.0).collect();
+            assert_eq!(found, expected, "{names:?} in {actions:?}");
+        }
     }
 
     #[test]

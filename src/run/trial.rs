@@ -108,7 +108,8 @@ impl Runner<'_> {
         let folder = folder.map_err(failed("cannot make a folder for outputs"))?;
         let mut cast = Cast { all: Vec::new(), backgrounds: 0 };
         let played = self.apply(treatment, &mut trial).and_then(|routes| {
-            self.rest(Duration::from_millis(settle_ms))?;
+            self.rest(Duration::from_millis(settle_ms.max(treatment.settle_ms)))?;
+            self.look_again(treatment)?;
             // Again: a service that was started may have become a daemon meanwhile.
             self.keep_descendants()?;
             self.enter_backgrounds(&mut cast, treatment, folder.path())?;
@@ -152,6 +153,15 @@ impl Runner<'_> {
         let routes = evidence::routes(self.machine.files, &treatment.changes).map_err(RunError::from)?;
         self.machine.apply.expect_moves(&movable(treatment, &routes)).map_err(refused)?;
         Ok(routes)
+    }
+
+    /// A service that needs a long rest may have ended in it.
+    fn look_again(&self, treatment: &Treatment) -> Result<(), Halt> {
+        if treatment.settle_ms == 0 {
+            return Ok(());
+        }
+        let deviations = self.machine.apply.verify();
+        if deviations.is_empty() { Ok(()) } else { Err(Halt::Faults(deviations.iter().map(not_in_force).collect())) }
     }
 
     /// What descends from here on and is not known now belongs to a workload.

@@ -1,7 +1,7 @@
 //! `/proc/irq/N/smp_affinity` and `/proc/irq/default_smp_affinity`. Never writes to an interrupt that is not the one
 //! it is taken for.
 
-use super::journal::{Entry, Saved};
+use super::journal::{Entry, Saved, Thing};
 use super::{Back, Made, Refusal, System, kernel_file};
 use crate::bind::IrqIdentity;
 use crate::cpu_set::{CpuSet, Irq};
@@ -98,6 +98,22 @@ pub(super) fn identity(files: &dyn Files, irq: Irq) -> Result<IrqIdentity, Syste
         hwirq: Some(text("hwirq")?).filter(|hwirq| !hwirq.is_empty()),
         device: None,
     })
+}
+
+/// Every interrupt whose mask can be set, and that mask.
+pub(super) fn movable(system: &dyn System) -> Result<Vec<(Thing, Saved)>, SystemError> {
+    let mut found = Vec::new();
+    for name in system.list("/proc/irq")? {
+        let Ok(irq) = name.parse::<u32>() else { continue };
+        let identity = identity(system, Irq(irq))?;
+        let path = path(&identity);
+        if system.mode(&path).is_ok_and(|mode| mode & 0o200 != 0)
+            && let Ok(mask) = system.read(&path)
+        {
+            found.push((Thing::of_irq(&identity), Saved::of_bytes(&mask)));
+        }
+    }
+    Ok(found)
 }
 
 /// What stands at this number instead; `None` when it is the interrupt it is taken for. Facts that the kernel or the

@@ -116,6 +116,8 @@ impl<'a> Settings<'a> {
             Thing::Sweep { .. } => false,
             // Only saved: the CPUs it may have lost are still away.
             _ if entry.new.is_none() && hotplug => false,
+            // Only saved: who moves it is at work under these changes too.
+            Thing::Affinity { .. } if entry.new.is_none() && changes.iter().any(starts_a_mover) => false,
             Thing::Task { name, process, .. } => !tasks::is_covered(changes, name, process),
             _ => !wanted.contains(key),
         };
@@ -168,6 +170,9 @@ impl<'a> Settings<'a> {
         if matches!(thing, Thing::Smt | Thing::CpuOnline { .. }) {
             records = self.disturbed().map_err(|error| fail(error.into()))?;
         }
+        if starts_a_mover(change) {
+            records.extend(self.movable().map_err(|error| fail(error.into()))?);
+        }
         let old = self.original(&thing, now.clone());
         let was_known = self.entries.contains_key(&key);
         records.push(Record::Change { thing, old, new: Some(written(&change.kind, &now)) });
@@ -210,13 +215,21 @@ impl<'a> Settings<'a> {
 
     /// Saves what a CPU may take with it, except what is journaled.
     fn disturbed(&self) -> Result<Vec<Record>, SystemError> {
-        let things = hotplug::disturbed(self.system)?;
+        Ok(self.saved(hotplug::disturbed(self.system)?))
+    }
+
+    /// Saves every mask a service that moves interrupts may write, except what is journaled.
+    fn movable(&self) -> Result<Vec<Record>, SystemError> {
+        Ok(self.saved(affinity::movable(self.system)?))
+    }
+
+    fn saved(&self, things: Vec<(Thing, Saved)>) -> Vec<Record> {
         let new = things.into_iter().filter(|(thing, _)| !self.entries.contains_key(&thing.key()));
         let records = new.map(|(thing, now)| {
             let old = self.original(&thing, now);
             Record::Change { thing, old, new: None }
         });
-        Ok(records.collect())
+        records.collect()
     }
 
     /// Puts one thing back and counts how it went; gives the refusal where it is not as it was.
@@ -462,7 +475,7 @@ fn save(system: &dyn System, kind: &ChangeKind) -> Result<Saved, Refusal> {
         }
         ChangeKind::DefaultAffinity { .. } => kernel_file::save(system, affinity::DEFAULT),
         ChangeKind::File { path, .. } => kernel_file::save(system, path),
-        ChangeKind::Service { name, .. } => service::save(system, name),
+        ChangeKind::Service { name, options, .. } => service::save(system, name, options),
         ChangeKind::Smt { .. } => hotplug::save_smt(system),
     }
 }
@@ -473,7 +486,7 @@ fn is_right(kind: &ChangeKind, now: &Saved) -> bool {
         ChangeKind::Command { .. } | ChangeKind::Tasks { .. } => false,
         ChangeKind::CpuOnline { online, .. } => hotplug::is_right(now, *online),
         ChangeKind::File { value, .. } => kernel_file::is_right(now, value),
-        ChangeKind::Service { state, .. } => service::is_right(now, *state),
+        ChangeKind::Service { state, options, .. } => service::is_right(now, *state, options),
         ChangeKind::Smt { on } => kernel_file::is_right(now, if *on { "on" } else { "off" }),
     }
 }
@@ -487,7 +500,7 @@ fn written(kind: &ChangeKind, now: &Saved) -> String {
         ChangeKind::Command { command, .. } => shell_words::join(command),
         ChangeKind::CpuOnline { online, .. } => if *online { "1" } else { "0" }.to_owned(),
         ChangeKind::File { value, .. } => value.clone(),
-        ChangeKind::Service { state: ServiceState::Started, .. } => "started".to_owned(),
+        ChangeKind::Service { state: ServiceState::Started, options, .. } => service::started(options),
         ChangeKind::Service { state: ServiceState::Stopped, .. } => "stopped".to_owned(),
         ChangeKind::Smt { on } => if *on { "on" } else { "off" }.to_owned(),
         ChangeKind::Tasks { cpus, .. } => cpus.to_string(),
@@ -502,7 +515,7 @@ fn perform(system: &dyn System, kind: &ChangeKind, now: &Saved) -> Result<Made, 
         ChangeKind::CpuOnline { cpu, online } => hotplug::make_cpu(system, *cpu, *online),
         ChangeKind::DefaultAffinity { mask } => affinity::make(system, affinity::DEFAULT, mask, now),
         ChangeKind::File { path, value } => kernel_file::make(system, path, value),
-        ChangeKind::Service { name, state } => service::make(system, name, *state),
+        ChangeKind::Service { name, state, options } => service::make(system, name, (*state, options), now),
         ChangeKind::Smt { on } => hotplug::make_smt(system, *on),
         ChangeKind::Tasks { .. } => Ok(Made { found: String::new(), remark: None }),
     }
@@ -553,6 +566,11 @@ fn rank(entry: &Entry) -> u8 {
         Thing::Cpuset { .. } => 7,
         Thing::Task { .. } | Thing::Sweep { .. } => 8,
     }
+}
+
+/// Whether a change starts a service that moves interrupts no route names.
+fn starts_a_mover(change: &Change) -> bool {
+    matches!(&change.kind, ChangeKind::Service { name, state: ServiceState::Started, .. } if name == service::IRQBALANCE)
 }
 
 /// Where services start.

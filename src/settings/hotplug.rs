@@ -3,7 +3,7 @@
 
 use super::journal::{Entry, Saved, Thing};
 use super::{Back, Made, Refusal, System, affinity, kernel_file, tasks};
-use crate::cpu_set::{Cpu, CpuSet, Irq};
+use crate::cpu_set::{Cpu, CpuSet};
 use crate::host::files::{Files, SystemError};
 
 /// `smt/control`
@@ -83,16 +83,7 @@ pub(super) fn make_cpu(system: &dyn System, cpu: Cpu, online: bool) -> Result<Ma
 /// interrupts that can be set, cpusets of cgroup v1 below the root, affinities narrower than the host.
 pub(super) fn disturbed(system: &dyn System) -> Result<Vec<(Thing, Saved)>, SystemError> {
     let mut found = offline_cpus(system);
-    for name in system.list("/proc/irq")? {
-        let Ok(irq) = name.parse::<u32>() else { continue };
-        let identity = affinity::identity(system, Irq(irq))?;
-        let path = affinity::path(&identity);
-        if system.mode(&path).is_ok_and(|mode| mode & 0o200 != 0)
-            && let Ok(mask) = system.read(&path)
-        {
-            found.push((Thing::of_irq(&identity), Saved::of_bytes(&mask)));
-        }
-    }
+    found.extend(affinity::movable(system)?);
     if let Some(root) = cpuset_root(system) {
         let mut folders = children(system, &root);
         while let Some(folder) = folders.pop() {

@@ -15,20 +15,42 @@ use crate::host::files::{Files, SystemError};
 const PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Reads whether the service runs, and all that is needed to start it again.
-pub(super) fn save(system: &dyn System, name: &str) -> Result<Saved, Refusal> {
+/// The balancer: it takes options, stays in the foreground, and moves interrupts no setting names.
+pub(super) const IRQBALANCE: &str = "irqbalance";
+
+/// Reads whether the service runs, and all that is needed to start it again. With options it is a program of ours even
+/// where systemd runs, because a unit takes none.
+pub(super) fn save(system: &dyn System, name: &str, options: &[String]) -> Result<Saved, Refusal> {
     if has_systemd(system) {
-        return Ok(Saved::Unit { active: unit_is_active(system, name)? });
+        let active = unit_is_active(system, name)?;
+        if active || options.is_empty() || !is_running(system, name)? {
+            return Ok(Saved::Unit { active });
+        }
     }
-    let processes = processes(system, name)?;
-    let programs = roots(&processes).into_iter().map(|pid| program(system, pid));
-    Ok(Saved::Processes(programs.collect::<Result<_, _>>()?))
+    Ok(Saved::Processes(programs(system, name)?))
 }
 
-/// Whether the service is in that state.
-pub(super) fn is_right(now: &Saved, state: ServiceState) -> bool {
-    runs(now) == (state == ServiceState::Started)
+fn programs(system: &dyn System, name: &str) -> Result<Vec<Program>, Refusal> {
+    let processes = processes(system, name)?;
+    roots(&processes).into_iter().map(|pid| program(system, pid)).collect()
 }
+
+/// Whether the service is in that state, and was started with those options.
+pub(super) fn is_right(now: &Saved, state: ServiceState, options: &[String]) -> bool {
+    let has = |program: &Program| options.iter().all(|option| program.arguments.contains(option));
+    let takes = || match now {
+        Saved::Processes(programs) => programs.iter().any(has),
+        _ => false,
+    };
+    runs(now) == (state == ServiceState::Started) && (options.is_empty() || takes())
+}
+
+/// What the journal says of a service that was started.
+pub(super) fn started(options: &[String]) -> String {
+    [STARTED].into_iter().chain(options.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+}
+
+const STARTED: &str = "started";
 
 /// Whether the service ran.
 pub(super) fn runs(saved: &Saved) -> bool {
@@ -40,19 +62,24 @@ pub(super) fn runs(saved: &Saved) -> bool {
 }
 
 /// Starts or stops the service and waits until it is so.
-pub(super) fn make(system: &dyn System, name: &str, state: ServiceState) -> Result<Made, Refusal> {
-    let started = Program {
-        executable: name.to_owned(),
-        arguments: vec![name.to_owned()],
-        environment: None,
-        directory: None,
-        cpus: None,
-        user: None,
-    };
+pub(super) fn make(
+    system: &dyn System,
+    name: &str,
+    (state, options): (ServiceState, &[String]),
+    now: &Saved,
+) -> Result<Made, Refusal> {
     match (has_systemd(system), state) {
-        (true, ServiceState::Started) => systemctl(system, "start", name)?,
+        (true, ServiceState::Started) if options.is_empty() => systemctl(system, "start", name)?,
+        (systemd, ServiceState::Started) => {
+            if systemd && unit_is_active(system, name)? {
+                systemctl(system, "stop", name)?;
+            }
+            if is_running(system, name)? {
+                stop(system, name)?;
+            }
+            start(system, name, &[with_options(name, options, now)])?;
+        }
         (true, ServiceState::Stopped) => systemctl(system, "stop", name)?,
-        (false, ServiceState::Started) => start(system, name, &[started])?,
         (false, ServiceState::Stopped) => stop(system, name)?,
     }
     let (found, remark) = match (state, has_systemd(system)) {
@@ -71,9 +98,11 @@ pub(super) fn make(system: &dyn System, name: &str, state: ServiceState) -> Resu
 /// Brings the service back to whether it ran.
 pub(super) fn put_back(system: &dyn System, name: &str, entry: &Entry) -> Back {
     let back = || -> Result<Back, Refusal> {
-        let runs_now = if has_systemd(system) { unit_is_active(system, name)? } else { is_running(system, name)? };
+        let systemd = has_systemd(system);
+        let ended_ours = end_ours(system, name, entry)?;
+        let runs_now = if systemd { unit_is_active(system, name)? } else { is_running(system, name)? };
         if runs_now == runs(&entry.old) {
-            return Ok(Back::Already);
+            return Ok(if ended_ours { Back::Restored { remark: None } } else { Back::Already });
         }
         let mut remark = None;
         match &entry.old {
@@ -90,6 +119,40 @@ pub(super) fn put_back(system: &dyn System, name: &str, entry: &Entry) -> Back {
         Ok(Back::Restored { remark })
     };
     back().unwrap_or_else(Back::Failed)
+}
+
+/// The program irqlab starts. It takes the place of one that ran with other options, whose file and environment (its
+/// bans are there: `IRQBALANCE_BANNED_CPULIST` …) it has.
+fn with_options(name: &str, options: &[String], now: &Saved) -> Program {
+    let ran = match now {
+        Saved::Processes(programs) => programs.first(),
+        _ => None,
+    };
+    let foreground = (name == IRQBALANCE).then(|| "--foreground".to_owned());
+    Program {
+        executable: ran.map_or(name, |ran| &ran.executable).to_owned(),
+        arguments: [name.to_owned()].into_iter().chain(foreground).chain(options.iter().cloned()).collect(),
+        environment: ran.and_then(|ran| ran.environment.clone()),
+        directory: None,
+        cpus: None,
+        user: None,
+    }
+}
+
+/// Ends the program that was started with options in the place of the service, unless that is how it ran before.
+fn end_ours(system: &dyn System, name: &str, entry: &Entry) -> Result<bool, Refusal> {
+    let with_options = entry.new.as_deref().is_some_and(|new| new.starts_with(&format!("{STARTED} ")));
+    if !with_options || (has_systemd(system) && unit_is_active(system, name)?) {
+        return Ok(false);
+    }
+    let arguments = |programs: &[Program]| programs.iter().map(|program| program.arguments.clone()).collect::<Vec<_>>();
+    let now = programs(system, name)?;
+    let as_before = matches!(&entry.old, Saved::Processes(old) if arguments(old) == arguments(&now));
+    if now.is_empty() || as_before {
+        return Ok(false);
+    }
+    stop(system, name)?;
+    Ok(true)
 }
 
 /// Whether processes of that name are there; for hosts of which only files are known.

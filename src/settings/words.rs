@@ -19,7 +19,11 @@ pub fn describe(change: &Change) -> String {
             Some(key) => format!("sysctl {}={value}", key.replace('/', ".")),
             None => format!("write {path} {value}"),
         },
-        ChangeKind::Service { name, state } => format!("service {name} {}", running(*state == ServiceState::Started)),
+        ChangeKind::Service { name, state, options } => {
+            let words =
+                [running(*state == ServiceState::Started)].into_iter().chain(options.iter().map(String::as_str));
+            format!("service {name} {}", words.collect::<Vec<_>>().join(" "))
+        }
         ChangeKind::Smt { on } => format!("smt {}", if *on { "on" } else { "off" }),
         ChangeKind::Tasks { pattern, cpus: set } => format!("tasks {pattern} on {}", cpus(set)),
     }
@@ -88,7 +92,8 @@ pub(super) fn asked(change: &Change) -> String {
         ChangeKind::Command { command, .. } => shell_words::join(command),
         ChangeKind::CpuOnline { online, .. } => if *online { "online" } else { "offline" }.to_owned(),
         ChangeKind::File { value, .. } => value.clone(),
-        ChangeKind::Service { state, .. } => running(*state == ServiceState::Started).to_owned(),
+        ChangeKind::Service { state: ServiceState::Started, options, .. } => service::started(options),
+        ChangeKind::Service { state: ServiceState::Stopped, .. } => running(false).to_owned(),
         ChangeKind::Smt { on } => if *on { "on" } else { "off" }.to_owned(),
         ChangeKind::Tasks { cpus: set, .. } => cpus(set),
     }

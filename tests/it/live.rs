@@ -221,8 +221,10 @@ fn a_real_service_is_ended_and_started_as_it_was() {
     };
     let before = facts(pid);
     let state = irqlab::design::ServiceState::Stopped;
-    let change =
-        Change { kind: ChangeKind::Service { name: "irqlab-service".to_owned(), state }, span: Span::default() };
+    let change = Change {
+        kind: ChangeKind::Service { name: "irqlab-service".to_owned(), state, options: vec![] },
+        span: Span::default(),
+    };
     let journal = tempfile::tempdir().unwrap();
     let mut settings = Settings::open(&live, journal.path(), "live").unwrap();
     settings.enter(std::slice::from_ref(&change)).unwrap();

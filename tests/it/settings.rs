@@ -14,6 +14,8 @@ mod moving;
 mod processes;
 #[path = "settings/scripted.rs"]
 mod scripted;
+#[path = "settings/services.rs"]
+mod services;
 
 #[test]
 fn what_is_right_is_not_written() {

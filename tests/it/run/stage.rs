@@ -202,6 +202,7 @@ impl Stage {
             name: "routing=one".to_owned(),
             changes: vec![affinity_change()],
             moving: vec![],
+            settle_ms: 0,
             settings: vec!["irq 36 -> cpu 0".to_owned()],
             workloads,
             backgrounds: vec![],

@@ -1,7 +1,6 @@
 //! Tasks, services and commands.
 
 use irqlab::bind::ChangeKind;
-use irqlab::design::ServiceState;
 use irqlab::settings::{Apply, restore_unfinished};
 
 use super::scripted::*;
@@ -85,35 +84,6 @@ fn a_reused_task_number_is_left_alone() {
     let restored = settings.restore();
     assert_eq!((host.mask_of(101).as_str(), restored.failed.len()), ("8", 0));
     assert_eq!(restored.remarks, ["1 tasks that were moved have ended"]);
-}
-
-#[test]
-fn a_service_without_systemd_is_ended_first_and_started_last() {
-    let (mut host, folder) = (Scripted::new(), state_dir());
-    host.task(Task { tid: 300, parent: 1, start: 20, name: "irqbalance", mask: "3", ..Task::default() });
-    host.set("/proc/300/cmdline", "irqbalance\0--foreground\0");
-    host.set("/proc/300/environ", "PATH=/bin\0LANG=C\0");
-    host.set("/usr/sbin/irqbalance", "");
-    host.links.insert("/proc/300/exe".to_owned(), "/usr/sbin/irqbalance".to_owned());
-    host.links.insert("/proc/300/cwd".to_owned(), "/".to_owned());
-    let mut settings = open(&host, folder.path());
-    settings.enter(&[route(10, "0"), service(ServiceState::Stopped)]).unwrap();
-    assert_eq!(host.log(), ["terminate 300", "/proc/irq/10/smp_affinity = 1"]);
-    assert_eq!(settings.verify(), Vec::new());
-    let restored = settings.restore();
-    assert_eq!(restored.failed, Vec::<String>::new());
-    let log = host.log();
-    assert_eq!(log[2..], ["/proc/irq/10/smp_affinity = f", "start /usr/sbin/irqbalance irqbalance --foreground"]);
-}
-
-#[test]
-fn a_service_that_was_started_stops_before_masks_are_put_back() {
-    let (host, folder) = (Scripted::new(), state_dir());
-    let mut settings = open(&host, folder.path());
-    settings.enter(&[service(ServiceState::Started), route(10, "0")]).unwrap();
-    assert_eq!(host.log(), ["/proc/irq/10/smp_affinity = 1", "start irqbalance irqbalance"]);
-    assert_eq!(settings.restore().failed, Vec::<String>::new());
-    assert_eq!(host.log()[2..], ["terminate 700", "/proc/irq/10/smp_affinity = f"]);
 }
 
 #[test]

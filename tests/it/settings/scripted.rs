@@ -287,6 +287,10 @@ impl System for Scripted {
     fn start(&self, program: &Program) -> Result<(), SystemError> {
         let dies = self.step("start", &program.executable)?;
         self.task(Task { tid: 700, parent: RUNNER, start: 999, name: "irqbalance", ..Task::default() });
+        self.set("/proc/700/cmdline", &program.arguments.iter().flat_map(|word| [word, "\0"]).collect::<String>());
+        let environment = program.environment.iter().flatten();
+        let environment: Vec<String> = environment.map(|(name, value)| format!("{name}={value}\0")).collect();
+        self.set("/proc/700/environ", &environment.concat());
         self.after(dies, format!("start {} {}", program.executable, program.arguments.join(" ")));
         Ok(())
     }
@@ -342,7 +346,13 @@ pub(crate) fn tasks(pattern: &str, list: &str) -> Change {
 }
 
 pub(crate) fn service(state: ServiceState) -> Change {
-    change(ChangeKind::Service { name: "irqbalance".to_owned(), state })
+    change(ChangeKind::Service { name: "irqbalance".to_owned(), state, options: vec![] })
+}
+
+/// `service irqbalance started` with options.
+pub(crate) fn started_with(options: &[&str]) -> Change {
+    let options = options.iter().map(|option| (*option).to_owned()).collect();
+    change(ChangeKind::Service { name: "irqbalance".to_owned(), state: ServiceState::Started, options })
 }
 
 /// One change of most kinds.
