@@ -120,7 +120,7 @@ impl<'a> Binding<'a> {
         let runner_cpus = if free.is_empty() { self.cpus.online().clone() } else { free };
         let settings = treatment.settings.iter().map(|setting| words::setting(setting, &changes)).collect();
         let name = treatment.name.clone();
-        let settle_ms = treatment.settings.iter().map(settle_ms).max().unwrap_or(0);
+        let settle_ms = settle_ms(treatment);
         let bound = Treatment { name, changes, moving, settings, settle_ms, workloads, backgrounds, runner_cpus };
         Ok((bound, self.remarks))
     }
@@ -269,15 +269,16 @@ const IRQBALANCE_PERIODS: u64 = 3;
 /// Its period where no `interval` is given, seconds (`SLEEP_INTERVAL` of irqbalance.h).
 const IRQBALANCE_INTERVAL_S: u64 = 10;
 
-/// The rest a setting needs before a trial.
-fn settle_ms(setting: &Setting) -> u64 {
-    match &setting.kind {
+/// The rest the settings of a treatment need before each of its trials, milliseconds.
+pub fn settle_ms(treatment: &design::Treatment) -> u64 {
+    let of = |setting: &Setting| match &setting.kind {
         SettingKind::Service { name, state: ServiceState::Started, options } if name == "irqbalance" => {
             let interval = options.iter().find(|(key, _)| key == "interval").and_then(|(_, value)| value.parse().ok());
             interval.unwrap_or(IRQBALANCE_INTERVAL_S) * 1000 * IRQBALANCE_PERIODS
         }
         _ => 0,
-    }
+    };
+    treatment.settings.iter().map(of).max().unwrap_or(0)
 }
 
 /// The file of a sysctl: dots and slashes change places, as in sysctl(8), so that `net.ipv4.conf.eth0/1.rp_filter`

@@ -74,8 +74,14 @@ fn serve(shared: &Path, root: &Root) -> Result<Ended, Ended> {
         .map_err(|error| Ended::Failed(error.to_string()))?;
     let program = runner::own_program().map_err(failed("cannot find the irqlab program"))?;
     let scratch = runner::scratch::place();
-    let machine =
-        runner::Machine { files: root, apply: &mut settings, signals: &signals, program: &program, scratch: &scratch };
+    let machine = runner::Machine {
+        files: root,
+        apply: &mut settings,
+        system: &live,
+        signals: &signals,
+        program: &program,
+        scratch: &scratch,
+    };
     let mut marks = Marks { path: shared.join(STARTED) };
     Ok(match runner::run(machine, &plan, &mut writer, &mut marks).outcome {
         Ok(Outcome::Complete { .. }) => Ended::Complete,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::exchange::{self, ALIVE, CANNOT_WRITE, ENDED, Ended, ORDER, Order, PROGRAM, RECORDING, STARTED};
 use super::watch::{Wake, Watched};
 use super::{bare, console};
+use crate::bind;
 use crate::design::{self, Experiment};
 use crate::diagnostic::Diagnostic;
 use crate::host::boot_options;
@@ -613,7 +614,8 @@ fn longest(experiment: &Experiment, treatment: &design::Treatment) -> Duration {
     let limit = |process: &design::Process| process.timeout_ms.unwrap_or(protocol.timeout_ms);
     let ready: u64 = treatment.backgrounds.iter().map(limit).fold(0, u64::saturating_add);
     let work = treatment.workloads.iter().map(limit).max().unwrap_or(0);
-    Duration::from_millis(protocol.settle_ms.saturating_add(ready).saturating_add(work))
+    let settle_ms = protocol.settle_ms.max(bind::settle_ms(treatment));
+    Duration::from_millis(settle_ms.saturating_add(ready).saturating_add(work))
 }
 
 fn failed_trial(planned: PlannedTrial, attempt: u32, fault: Fault) -> Trial {
@@ -635,5 +637,6 @@ fn failed_trial(planned: PlannedTrial, attempt: u32, fault: Fault) -> Trial {
         masks: MaskReadings::default(),
         settings: Vec::new(),
         runner: RunnerCost::default(),
+        mover: None,
     }
 }
