@@ -12,6 +12,8 @@ mod cli;
 mod docs;
 #[path = "it/host.rs"]
 mod host;
+#[path = "it/hostile.rs"]
+mod hostile;
 #[path = "it/lab.rs"]
 mod lab;
 #[path = "it/live.rs"]

@@ -52,7 +52,8 @@ pub(super) struct Statement {
 
 /// Scans a whole file.
 pub(super) fn scan(text: &str, file: FileId) -> Scan {
-    let mut scanner = Scanner { text, file, scan: Scan { balanced: true, ..Scan::default() }, stack: Vec::new() };
+    let mut scanner =
+        Scanner { text, file, line: 0..0, scan: Scan { balanced: true, ..Scan::default() }, stack: Vec::new() };
     scanner.run();
     scanner.scan
 }
@@ -60,6 +61,8 @@ pub(super) fn scan(text: &str, file: FileId) -> Scan {
 struct Scanner<'t> {
     text: &'t str,
     file: FileId,
+    /// From where the end of the present line was looked for, to that end.
+    line: std::ops::Range<usize>,
     scan: Scan,
     stack: Vec<(usize, char)>,
 }
@@ -124,8 +127,13 @@ impl Scanner<'_> {
         next
     }
 
-    fn line_end(&self, at: usize) -> usize {
-        self.text[at..].find(['\n', '\r']).map_or(self.text.len(), |length| at + length)
+    /// End of the line `at` is on. Looked for once a line: a line may hold a million quotes.
+    fn line_end(&mut self, at: usize) -> usize {
+        if !self.line.contains(&at) {
+            let end = self.text[at..].find(['\n', '\r']).map_or(self.text.len(), |length| at + length);
+            self.line = at..end;
+        }
+        self.line.end
     }
 
     fn comment(&mut self, at: usize, trailing: bool) -> usize {
