@@ -13,6 +13,8 @@ use crate::host::{self, files::Root};
 use crate::recording::{HostFacts, PlannedTrial};
 use crate::{cpu_set, settings};
 
+mod boots;
+
 pub(super) fn plan(selection: &Selection, root: &Path) -> Exit {
     let selected = match select::select(selection) {
         Ok(selected) => selected,
@@ -65,10 +67,17 @@ fn text(experiment: &Experiment, schedule: &Schedule, root: &Root) -> String {
             let _ = writeln!(out, "  {remark}");
         }
     }
+    boots::machines_text(&mut out, experiment, &schedule.order);
     order_text(&mut out, experiment, &schedule.order);
     let settles: Vec<u64> = schedule.treatments.iter().map(|treatment| treatment.settle_ms).collect();
     duration_text(&mut out, experiment, (&schedule.order, &settles));
-    power_text(&mut out, experiment);
+    power_text(&mut out, experiment, &schedule.order);
+    if experiment.lab.is_none() && experiment.needs_boots() {
+        let _ = writeln!(
+            out,
+            "\nWrites are those this boot would make; interrupts and masks are looked up anew in the boot a treatment runs in."
+        );
+    }
     out
 }
 
@@ -92,9 +101,10 @@ fn unbound_text(experiment: &Experiment) -> String {
         return out;
     }
     let order = bind::order(experiment);
+    boots::machines_text(&mut out, experiment, &order);
     order_text(&mut out, experiment, &order);
     duration_text(&mut out, experiment, (&order, &[]));
-    power_text(&mut out, experiment);
+    power_text(&mut out, experiment, &order);
     let _ = writeln!(
         out,
         "\nInterrupts, CPUs and writes are known when the lab is booted; `--root` with a captured lab shows them before."
@@ -184,7 +194,16 @@ fn order_text(out: &mut String, experiment: &Experiment, order: &[PlannedTrial])
     };
     let trials = order.iter().filter(|trial| trial.block > 0).count();
     let warmup = order.len() - trials;
-    let _ = writeln!(out, "\norder ({kind}, seed {}; {warmup} warm-up trials, {trials} trials)", protocol.seed);
+    let in_boots = match boots::count(order) {
+        0 => String::new(),
+        count => format!(", {}", counted(count as u64, "boot")),
+    };
+    let _ =
+        writeln!(out, "\norder ({kind}, seed {}; {warmup} warm-up trials, {trials} trials{in_boots})", protocol.seed);
+    if !in_boots.is_empty() {
+        boots::order_text(out, experiment, order);
+        return;
+    }
     let mut blocks: Vec<(u32, Vec<String>)> = Vec::new();
     for trial in order {
         let treatment = (trial.treatment + 1).to_string();
@@ -219,14 +238,15 @@ fn duration_text(out: &mut String, experiment: &Experiment, (order, settles): (&
         known_ms += lengths.into_iter().flatten().max().unwrap_or(0);
     }
     let known = seconds(known_ms);
+    let boots = boots::duration(experiment, order).map(|boots| format!("; and {boots}")).unwrap_or_default();
     let _ = if unknown {
         let limit = seconds(experiment.protocol.timeout_ms);
         writeln!(
             out,
-            "\nduration: {known} and the time the programs take, which only a run can tell (limit {limit} a trial)"
+            "\nduration: {known} and the time the programs take, which only a run can tell (limit {limit} a trial){boots}"
         )
     } else {
-        writeln!(out, "\nduration: about {known}, and some for applying settings")
+        writeln!(out, "\nduration: about {known}, and some for applying settings{boots}")
     };
 }
 
@@ -246,7 +266,7 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-fn power_text(out: &mut String, experiment: &Experiment) {
+fn power_text(out: &mut String, experiment: &Experiment, order: &[PlannedTrial]) {
     let blocks = bind::blocks(experiment);
     let pairing = match experiment.protocol.order {
         Order::Blocks => planner::Pairing::Paired,
@@ -265,16 +285,18 @@ fn power_text(out: &mut String, experiment: &Experiment) {
         );
     }
     let _ = writeln!(out, "\nwhat {} can show", counted(blocks, "repetition"));
-    let _ = match planner::detectable_effect(blocks, pairing) {
-        Some(effect) => writeln!(
-            out,
-            "  smallest detectable effect (power 80 %): {effect:.2} times the run-to-run variation; {:.1} % at a \
-             variation of 1 %, {:.1} % at 5 %",
-            effect,
-            effect * 5.0
-        ),
-        None => writeln!(out, "  nothing: at least 3 repetitions are needed for a verdict"),
-    };
+    if !boots::power_text(out, experiment, order) {
+        let _ = match planner::detectable_effect(blocks, pairing) {
+            Some(effect) => writeln!(
+                out,
+                "  smallest detectable effect (power 80 %): {effect:.2} times the run-to-run variation; {:.1} % at a \
+                 variation of 1 %, {:.1} % at 5 %",
+                effect,
+                effect * 5.0
+            ),
+            None => writeln!(out, "  nothing: at least 3 repetitions are needed for a verdict"),
+        };
+    }
     if let Some(comparisons) = comparisons_per_metric(experiment) {
         let needed = planner::blocks_for_exact(comparisons, pairing);
         if blocks < needed {

@@ -316,6 +316,9 @@ pub struct MaskReadings {
     pub after_differing: Vec<MaskGroup>,
     /// `effective_affinity` after the workloads, where it differs from before.
     pub effective_after: Vec<MaskGroup>,
+    /// Interrupts whose mask the kernel refused, where that was to be skipped: what was asked of them was never made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Irq>,
 }
 
 /// What the runner cost while the trial ran.

@@ -1,7 +1,7 @@
 //! Whether a treatment was in force during a trial, from the kernel's own state and counters. Reads masks; everything
 //! else is pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bind::{Change, ChangeKind, OnRefusal};
 use crate::cpu_set::{CpuSet, Irq};
@@ -69,6 +69,16 @@ impl Asked {
         let (at_last, between) = (with(moved.map(|moved| &moved.last)), with(moved.map(|moved| &moved.chosen)));
         Asked { at_first: routes, at_last, between }
     }
+
+    /// Interrupts asked for that are not among those in force: the kernel refused their masks.
+    pub(super) fn refused(&self, changes: &[Change]) -> Vec<Irq> {
+        let asked = changes.iter().filter_map(|change| match &change.kind {
+            ChangeKind::Affinity { identity, .. } => Some(identity.irq),
+            _ => None,
+        });
+        let refused: BTreeSet<Irq> = asked.filter(|irq| !self.at_first.contains_key(&irq.0)).collect();
+        refused.into_iter().collect()
+    }
 }
 
 impl Masks {
@@ -94,6 +104,7 @@ pub(super) fn readings(asked: &Asked, before: &Masks, after: &Masks) -> MaskRead
         effective_before: groups(before.effective.iter()),
         after_differing: differing(&after.affinity, &asked.at_last),
         effective_after: differing(&after.effective, &before.effective),
+        refused: Vec::new(),
     }
 }
 
@@ -236,6 +247,29 @@ mod tests {
         let detail =
             "irq 36: 500 of 500 interrupts landed on CPU 1, asked for 0: its effective affinity never followed";
         assert_eq!(never.faults, not_in_force(detail));
+    }
+
+    #[test]
+    fn an_interrupt_whose_mask_was_skipped_is_refused() {
+        let change = |irq: u32| Change {
+            span: crate::source::Span::default(),
+            kind: ChangeKind::Affinity {
+                identity: crate::bind::IrqIdentity {
+                    irq: Irq(irq),
+                    actions: vec![],
+                    chip: "XT-PIC".to_owned(),
+                    hwirq: None,
+                    device: None,
+                },
+                mask: set("0"),
+                on_refusal: OnRefusal::Skip,
+            },
+        };
+        let changes = [change(36), change(22), change(36)];
+        let refused =
+            |routes: &[u32]| Asked::new(routes.iter().map(|irq| (*irq, set("0"))).collect(), None).refused(&changes);
+        assert_eq!(refused(&[36]), [Irq(22)]);
+        assert_eq!(refused(&[22, 36]), []);
     }
 
     #[test]

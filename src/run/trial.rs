@@ -374,7 +374,10 @@ impl Runner<'_> {
         trial.mover = measured.moved.as_ref().map(|moved| moved.mover.clone());
         trial.settings.extend(findings.remarks);
         trial.faults.extend(measured.stopped_by.clone().map(|signal| Fault::Interrupted { signal }));
-        trial.masks = evidence::readings(&measured.asked, masks.0, masks.1);
+        trial.masks = MaskReadings {
+            refused: measured.asked.refused(&treatment.changes),
+            ..evidence::readings(&measured.asked, masks.0, masks.1)
+        };
         trial.cpu_times = counters.cpu_times;
         trial.interrupts = counters.interrupts;
         trial.softirqs = counters.softirqs;

@@ -162,6 +162,60 @@ fn plan_names_every_write_with_old_and_new_value() {
     assert!(stdout.contains("(randomised complete blocks, seed 1; 2 warm-up trials, 6 trials)"), "{stdout}");
 }
 
+/// Two boots a block, each with two treatments.
+const BOOTED: &str = "\
+experiment x {
+  vary apic { plain { }  none { boot \"noapic\" } }
+  vary routing { one { irq 41 -> cpu 0 }  all { irq 41 -> online } }
+  workload w { builtin ipc kind=pipe for=2s }
+  measure w.rate
+  repeat 4
+  warmup 1
+  settle 1s
+  compare apic against plain
+  compare routing against one
+}
+";
+
+#[test]
+fn plan_of_a_lab_tells_its_machines_and_boots_without_a_host() {
+    let lab = "lab { cpus 4; threads 2; memory 512MiB; nic e1000 count=2; link; disk megasas size=1GiB }\n  vary apic";
+    let text = BOOTED.replace("vary apic", lab).replace("irq 41", "irq \"eth0*\"");
+    let (stdout, stderr) = irqlab(&["plan", "x.exp"]).file("x.exp", &text).run(0);
+    assert_eq!(stderr, "");
+    let machine = "4 CPUs (1 socket × 2 cores × 2 threads), 512 MiB, 2 adapters e1000, linked, 1 disk megasas of 1 GiB, \
+                   newest full kernel";
+    assert!(stdout.contains(&format!("\nmachines (8 boots)\n  apic=plain: {machine}\n")), "{stdout}");
+    assert!(stdout.contains(&format!("  apic=none: {machine}, kernel command line with noapic\n")), "{stdout}");
+    assert!(stdout.contains("  1. apic=plain, routing=one\n       irq \"eth0*\" -> cpu 0\n"), "{stdout}");
+    let boot = "\n  boot 1 (block 1): apic=plain: warm-up 1 2, then 1 2\n  boot 2 (block 1): apic=none: warm-up 3 4, then 3 4\n";
+    assert!(stdout.contains(boot), "{stdout}");
+    assert_eq!(stdout.matches("\n  boot ").count(), 8, "{stdout}");
+    // 32 trials of 1 s + 2 s, and 8 boots.
+    let time = "duration: about 96 s, and some for applying settings; and 8 boots, typically 15-30 s each under emulation: \
+                2 min to 4 min\n";
+    assert!(stdout.contains(time), "{stdout}");
+}
+
+#[test]
+fn plan_tells_comparisons_between_boots_from_those_within() {
+    let (stdout, stderr) = irqlab(&["plan", "x.exp"]).file("x.exp", BOOTED).host("vm-2cpu-virtio").run(0);
+    assert_eq!(stderr, "");
+    assert!(stdout.contains("  apic=none: kernel command line with noapic\n"), "{stdout}");
+    assert!(stdout.contains("; and 8 boots of this host\n"), "{stdout}");
+    assert!(
+        stdout.contains("  within a boot (routing): smallest detectable effect (power 80 %): 2.94 times"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("  between whole plots (apic; 4 boots a level): 2.94 times the variation from boot"),
+        "{stdout}"
+    );
+    let few = BOOTED.replace("repeat 4", "repeat 2");
+    let (stdout, _) = irqlab(&["plan", "x.exp"]).file("x.exp", &few).host("vm-2cpu-virtio").run(0);
+    assert!(stdout.contains("(apic; 2 boots a level): nothing: at least 3 blocks"), "{stdout}");
+}
+
 #[test]
 fn plan_says_what_a_host_cannot_do() {
     let (_, stderr) = irqlab(&["plan", "x.exp"])
