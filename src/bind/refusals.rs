@@ -1,12 +1,9 @@
 //! What the language can say and this version does not execute yet. The one list of it: `run` stops here with exit
 //! status 4 before anything is touched.
 
-use crate::design::{Experiment, Order, Parser, Process, Repeat, Setting, SettingKind};
+use crate::design::{Experiment, Order, Process, Repeat, Setting, SettingKind};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
-
-/// Parsers of known tools this version executes.
-const PARSERS: [&str; 2] = ["bonnie", "dbench"];
 
 /// Everything of the experiment that cannot be executed yet, each place once.
 pub fn refusals(experiment: &Experiment) -> Vec<Diagnostic> {
@@ -73,13 +70,6 @@ fn process_refusals(process: &Process) -> Vec<String> {
     let mut refused = Vec::new();
     if process.at.is_some() {
         refused.push("`at`, a process on another machine".to_owned());
-    }
-    for parser in &process.parsers {
-        if let Parser::Known(name) = parser
-            && !PARSERS.contains(&name.as_str())
-        {
-            refused.push(format!("`parse {name}`"));
-        }
     }
     refused
 }

@@ -9,7 +9,16 @@ use serde_json::Value;
 use crate::design::Parser;
 
 mod bonnie;
+mod cyclictest;
 mod dbench;
+mod document;
+mod fio;
+mod hackbench;
+mod hyperfine;
+mod iperf3;
+mod perf_stat;
+mod sysbench;
+mod wrk;
 
 /// What a process printed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -73,7 +82,18 @@ pub fn parse(parsers: &[Parser], output: &Output) -> Parsed {
 type Reader = fn(&Output) -> Result<Parsed, String>;
 
 /// Parsers of known tools, by the name behind `parse`.
-const READERS: &[(&str, Reader)] = &[("bonnie", bonnie::read), ("dbench", dbench::read)];
+const READERS: &[(&str, Reader)] = &[
+    ("bonnie", bonnie::read),
+    ("cyclictest", cyclictest::read),
+    ("dbench", dbench::read),
+    ("fio", fio::read),
+    ("hackbench", hackbench::read),
+    ("hyperfine", hyperfine::read),
+    ("iperf3", iperf3::read),
+    ("perf_stat", perf_stat::read),
+    ("sysbench", sysbench::read),
+    ("wrk", wrk::read),
+];
 
 /// Applies the parser of a known tool.
 fn known(name: &str, output: &Output) -> Result<Parsed, String> {
