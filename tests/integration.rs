@@ -16,6 +16,8 @@ mod host;
 mod hostile;
 #[path = "it/lab.rs"]
 mod lab;
+#[path = "it/lab_run.rs"]
+mod lab_run;
 #[path = "it/live.rs"]
 mod live;
 #[path = "it/loads.rs"]

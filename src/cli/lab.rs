@@ -47,7 +47,17 @@ fn check() -> Exit {
 
 /// The tools and the kernel, or everything that is missing said with the one command that installs it.
 fn found(kernel: Option<&str>) -> Result<(Tools, Kernel), Exit> {
-    let tools = Tools::find().map_err(|missing| {
+    let tools = programs()?;
+    let kernel = tools.kernel(kernel).map_err(|lack| {
+        print::error(lack);
+        Exit::Host
+    })?;
+    Ok((tools, kernel))
+}
+
+/// The tools, or everything that is missing said with the one command that installs it.
+pub(super) fn programs() -> Result<Tools, Exit> {
+    Tools::find().map_err(|missing| {
         for missing in &missing {
             print::error(&missing.what);
         }
@@ -55,10 +65,5 @@ fn found(kernel: Option<&str>) -> Result<(Tools, Kernel), Exit> {
         let command = if checkout { "tools/setup lab".to_owned() } else { tools::install_command(&missing) };
         print::talk(&format!("install what labs need: {command}"));
         Exit::Host
-    })?;
-    let kernel = tools.kernel(kernel).map_err(|lack| {
-        print::error(lack);
-        Exit::Host
-    })?;
-    Ok((tools, kernel))
+    })
 }

@@ -6,7 +6,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::exchange::{self, ALIVE, CANNOT_WRITE, ENDED, Ended, ORDER, Order, RECORDING, STARTED};
+use super::exchange::{self, ALIVE, CANNOT_WRITE, ENDED, Ended, ORDER, Order, Problem, RECORDING, STARTED};
+use super::setup;
 use crate::bind::{self, Caller, Schedule};
 use crate::check::{self, Options};
 use crate::design::Experiment;
@@ -22,12 +23,8 @@ const STATE: &str = "/run/irqlab";
 
 /// Runs the trials of the order in the folder `shared`. Gives the exit status.
 pub fn guest(shared: &Path) -> u8 {
-    let root = Root::new("/");
     // Setting a machine up makes file systems on its disks: never on one that is not made for it.
-    let is_lab = root.read("/proc/cmdline").is_ok_and(|line| {
-        String::from_utf8_lossy(&line).split_whitespace().any(|option| option.starts_with("virtme_"))
-    });
-    if !is_lab {
+    if !setup::is_lab() {
         eprintln!("irqlab guest: this is not a lab's machine");
         return 1;
     }
@@ -36,7 +33,7 @@ pub fn guest(shared: &Path) -> u8 {
         eprintln!("irqlab guest: cannot write to the shared folder: {error}");
         return CANNOT_WRITE;
     }
-    let ended = serve(shared, &root).unwrap_or_else(|ended| ended);
+    let ended = serve(shared).unwrap_or_else(|ended| ended);
     match exchange::write(&shared.join(ENDED), &ended) {
         Ok(()) => 0,
         Err(error) => {
@@ -50,13 +47,15 @@ fn failed(what: &str) -> impl Fn(std::io::Error) -> Ended {
     move |error| Ended::Failed(format!("{what}: {error}"))
 }
 
-fn serve(shared: &Path, root: &Root) -> Result<Ended, Ended> {
+fn serve(shared: &Path) -> Result<Ended, Ended> {
+    let root = &Root::new("/");
     let signals = StopSignals::block().map_err(failed("cannot block signals"))?;
     let order: Option<Order> = exchange::read(&shared.join(ORDER)).map_err(failed("cannot read the order"))?;
     let order = order.ok_or_else(|| Ended::Failed("there is no order".to_owned()))?;
     // A folder that this guest does not see is no reason not to run what does not need it.
     let _ = std::env::set_current_dir(&order.directory);
     let part = Part::of(&order)?;
+    part.set_up()?;
     let facts = host::read_facts(root);
     let schedule =
         part.bind(&facts, root).map_err(|found| Ended::Impossible(found.iter().map(Into::into).collect()))?;
@@ -122,6 +121,19 @@ impl Part {
         }
         let own = |planned: &PlannedTrial| PlannedTrial { treatment: indices[&planned.treatment], ..*planned };
         Ok(Part { experiment, sources: checked.sources, order: order.trials.iter().map(own).collect() })
+    }
+
+    /// Makes the machine ready: one of the experiment's treatments, as they all share it.
+    fn set_up(&self) -> Result<(), Ended> {
+        let Some(machine) = self.experiment.treatments.first().and_then(|treatment| treatment.machine.as_ref()) else {
+            return Err(Ended::Failed("the experiment has no machine".to_owned()));
+        };
+        setup::set_up(machine).map(|_| ()).map_err(|error| {
+            let span = self.experiment.lab.as_ref().map_or(self.experiment.name_span, |lab| lab.span);
+            let help = "see the console of the boot, kept beside the recording".to_owned();
+            let diagnostic = span.error(Kind::HostCannot { message: error.to_string(), help });
+            Ended::Impossible(vec![Problem::from(&diagnostic)])
+        })
     }
 
     /// Holds everything asked for against this machine, as `run` does on a host.

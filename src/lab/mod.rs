@@ -4,7 +4,6 @@
 //! records and ends what does not go on. The guest side sets its machine up and runs its trials with the ordinary
 //! runner. Nothing here changes the host: no mask, no journal, no lock.
 
-mod bare;
 mod bounded;
 pub mod command;
 mod console;
@@ -19,4 +18,4 @@ mod watch;
 
 pub use guard::guard;
 pub use guest::guest;
-pub use run::{Job, LabError, Patience, Stand, run};
+pub use run::{Job, Kernels, LabError, Patience, Stand, run};

@@ -2,16 +2,18 @@
 //! recording, line by line as it comes, and goes on after a machine that dies.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use super::exchange::{self, ALIVE, CANNOT_WRITE, ENDED, Ended, ORDER, Order, PROGRAM, RECORDING, STARTED};
+use super::tools::{Kernel, Tools};
 use super::watch::{Wake, Watched};
-use super::{bare, console};
+use super::{command, console};
 use crate::bind;
-use crate::design::{self, Experiment};
+use crate::design::{self, Experiment, Machine};
 use crate::diagnostic::Diagnostic;
 use crate::host::boot_options;
 use crate::recording::{
@@ -46,8 +48,10 @@ impl Patience {
     }
 }
 
+/// The kernel a lab asks for (the newest when it names none), or what keeps it from being booted.
+pub type Kernels<'a> = &'a dyn Fn(Option<&str>) -> Result<Kernel, String>;
+
 /// What machines are made with.
-#[derive(Debug)]
 pub struct Stand<'a> {
     /// The irqlab program.
     pub program: &'a Path,
@@ -57,6 +61,12 @@ pub struct Stand<'a> {
     pub folder: &'a Path,
     /// The stop signals, blocked before anything else was done.
     pub signals: &'a StopSignals,
+    /// Programs that make machines.
+    pub tools: &'a Tools,
+    /// Where kernels come from.
+    pub kernel: Kernels<'a>,
+    /// What runs the guests, and why they are emulated where they are.
+    pub accelerator: (Accelerator, Option<String>),
     /// How long to wait.
     pub patience: Patience,
 }
@@ -309,17 +319,24 @@ impl<'a> Session<'a> {
         let treatment = &self.job.experiment.treatments[trials[0].treatment];
         let place = self.place(trials)?;
         let shared = place.shared();
-        let command = format!("{0}/{PROGRAM} guest {0}", shared.display());
-        let of_machine = treatment.machine.iter().flat_map(|machine| machine.boot.iter().map(String::as_str));
-        let options: Vec<&str> = of_machine.chain(treatment.boot_options()).collect();
-        let words = bare::words((treatment.machine.as_ref(), &options), (&shared, &place.console()), &command);
+        let command = format!("{0}/{PROGRAM} guest {0}", shell_words::quote(&shared.display().to_string()));
+        let (words, asked) = self.words(treatment, (&shared, &place.console()), &command)?;
         let began = std::time::SystemTime::now();
-        let watched = Watched::start(self.stand.program, &words).map_err(failed("cannot start the lab's machine"))?;
+        let watched = Watched::start(self.stand.program, &words, &self.stand.tools.path)
+            .map_err(failed("cannot start the lab's machine"))?;
         let mut visit = Visit {
             number,
             trials,
-            options: options.iter().map(|option| (*option).to_owned()).collect(),
-            command: public_words(&words, &shared, &place.console()),
+            options: asked,
+            lab: LabFacts {
+                accelerator: self.stand.accelerator.0,
+                reason: self.stand.accelerator.1.clone(),
+                qemu: self.stand.tools.qemu_version.clone(),
+                vng: self.stand.tools.vng_version.clone(),
+                command: self.public_words(&words, (&shared, &place.console())),
+                boot_ms: 0,
+                console: console_file(number),
+            },
             began,
             shared: &shared,
             follower: Follower::new(&shared.join(RECORDING)),
@@ -357,6 +374,34 @@ impl<'a> Session<'a> {
         Ok(BootEnd::Died { detail, console: console::last_lines(&text), running: visit.running })
     }
 
+    /// The words that boot the machine of a treatment, and the options of the kernel command line asked for.
+    fn words(
+        &self,
+        treatment: &design::Treatment,
+        (shared, console): (&Path, &Path),
+        command: &str,
+    ) -> Result<(Vec<String>, Vec<String>), LabError> {
+        let machine = machine(treatment)?;
+        let kernel = (self.stand.kernel)(machine.kernel.as_deref()).map_err(LabError::Guest)?;
+        let options = treatment.boot_options();
+        let accelerator = self.stand.accelerator.0;
+        let boot = command::Boot { machine, options: &options, kernel: &kernel, accelerator, shared, console, command };
+        let asked = machine.boot.iter().cloned().chain(options.iter().map(|option| (*option).to_owned()));
+        Ok((command::words(self.stand.tools, &boot), asked.collect()))
+    }
+
+    /// A command without what is only true of this run or this host.
+    fn public_words(&self, words: &[String], (shared, console): (&Path, &Path)) -> Vec<String> {
+        let Tools { qemu, vng, .. } = self.stand.tools;
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let places =
+            [(shared, "SHARED".to_owned()), (console, "CONSOLE".to_owned()), (vng, name(vng)), (qemu, name(qemu))];
+        let public = |word: &String| {
+            places.iter().fold(word.clone(), |word, (path, name)| word.replace(&path.display().to_string(), name))
+        };
+        words.iter().map(public).collect()
+    }
+
     /// The folders of a boot with everything in them that the guest needs.
     fn place(&self, trials: &[PlannedTrial]) -> Result<Place, LabError> {
         let at = self.stand.temporary;
@@ -366,6 +411,10 @@ impl<'a> Session<'a> {
         std::fs::create_dir(&shared).map_err(failed(cannot()))?;
         std::fs::copy(self.stand.program, shared.join(PROGRAM)).map_err(failed(cannot()))?;
         exchange::write(&shared.join(ORDER), &self.order(trials)).map_err(failed(cannot()))?;
+        for image in command::images(machine(&self.job.experiment.treatments[trials[0].treatment])?) {
+            let file = File::create(shared.join(&image.name)).and_then(|file| file.set_len(image.size_bytes));
+            file.map_err(failed(cannot()))?;
+        }
         Ok(place)
     }
 
@@ -494,6 +543,11 @@ impl<'a> Session<'a> {
     }
 }
 
+fn machine(treatment: &design::Treatment) -> Result<&Machine, LabError> {
+    let missing = || LabError::Guest(format!("`{}` has no machine", treatment.name));
+    treatment.machine.as_ref().ok_or_else(missing)
+}
+
 /// For how long a console is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
@@ -515,7 +569,8 @@ struct Visit<'a> {
     trials: &'a [PlannedTrial],
     /// Options of the kernel command line that were asked for.
     options: Vec<String>,
-    command: Vec<String>,
+    /// All but the time it takes to come up.
+    lab: LabFacts,
     began: std::time::SystemTime,
     shared: &'a Path,
     follower: Follower,
@@ -571,15 +626,7 @@ impl Visit<'_> {
             planned: self.trials.first().and_then(|trial| trial.boot).unwrap_or(0),
             at: guest.started_at,
             boot_id: None,
-            lab: Some(LabFacts {
-                accelerator: Accelerator::Emulated,
-                reason: None,
-                qemu: bare::QEMU.to_owned(),
-                vng: "virtme-ng".to_owned(),
-                command: self.command.clone(),
-                boot_ms: took.as_millis() as u64,
-                console: console_file(self.number),
-            }),
+            lab: Some(LabFacts { boot_ms: took.as_millis() as u64, ..self.lab.clone() }),
             options: self.options.iter().map(|option| boot_options::evidence(&guest.host, option)).collect(),
             host: guest.host,
             treatments: indices.into_iter().zip(guest.design.treatments).collect(),
@@ -589,18 +636,6 @@ impl Visit<'_> {
 
 fn console_file(number: u32) -> String {
     format!("console/boot-{number:02}.log")
-}
-
-/// A command without what is only true of this run.
-fn public_words(words: &[String], shared: &Path, console: &Path) -> Vec<String> {
-    let places = [(shared.display().to_string(), "SHARED"), (console.display().to_string(), "CONSOLE")];
-    let public = |word: &String| places.iter().fold(word.clone(), |word, (path, name)| word.replace(path, name));
-    let mut words: Vec<String> = words.iter().map(public).collect();
-    if let Some(program) = words.first_mut() {
-        let name = Path::new(program.as_str()).file_name().map(|name| name.to_string_lossy().into_owned());
-        *program = name.unwrap_or_default();
-    }
-    words
 }
 
 fn how_it_ended(status: ExitStatus, said: &str) -> String {

@@ -1,5 +1,6 @@
 //! A booted machine as the host holds it: its processes behind the guard, one place to sleep, and its end.
 
+use std::ffi::OsStr;
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
@@ -39,11 +40,11 @@ pub(super) enum Wake {
 }
 
 impl Watched {
-    /// Starts the programs that make a machine.
-    pub(super) fn start(program: &Path, words: &[String]) -> io::Result<Self> {
+    /// Starts the programs that make a machine, found on `path`.
+    pub(super) fn start(program: &Path, words: &[String], path: &OsStr) -> io::Result<Self> {
         let (output, theirs) = io::pipe()?;
         let mut command = Command::new(program);
-        command.args(["guard", &std::process::id().to_string(), "--"]).args(words);
+        command.args(["guard", &std::process::id().to_string(), "--"]).args(words).env("PATH", path);
         // Where every host is alike: `vng` takes its folder into the guest.
         command.current_dir("/").stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
         // A Ctrl-C at the terminal is for the runner.

@@ -8,10 +8,14 @@ use super::{
     template,
 };
 use crate::bind;
+use crate::cli::lab::programs;
 use crate::cli::progress::{Lines, TwoStage};
 use crate::cli::select::Selected;
 use crate::cli::{Exit, print};
-use crate::lab::{self, Job, LabError, Patience, Stand};
+use crate::design::Experiment;
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::lab::tools::Tools;
+use crate::lab::{self, Job, LabError, Patience, Stand, command, kvm};
 use crate::recording::{self, Accelerator, Header, HostFacts};
 use crate::run::Outcome;
 
@@ -24,6 +28,8 @@ pub(super) fn run(
 ) -> Result<(Exit, Continue), Exit> {
     let experiment = &selected.experiment;
     refuse(selected, &bind::refusals(experiment))?;
+    let tools = programs()?;
+    refuse(selected, &cannot_be_made(experiment, &tools))?;
     let mut design = bind::unbound_record(experiment, &selected.sources);
     design.template_text = template(selected)?;
     let header = Header { order: bind::order(experiment), host: facts.clone(), ..header_of(selected, design) };
@@ -41,13 +47,21 @@ pub(super) fn run(
     {
         return Ok(failed(error));
     }
+    let kernel = |wanted: Option<&str>| tools.kernel(wanted);
+    let accelerator = kvm::accelerator(&tools, host.state_dir);
+    if let (Accelerator::Emulated, Some(reason)) = &accelerator {
+        print::talk(&format!("the lab is emulated: {reason}"));
+    }
     let temporary = temporary();
     let stand = Stand {
         program: host.program,
         temporary: &temporary,
         folder: &folder,
         signals: host.signals,
-        patience: Patience::with(Accelerator::Emulated),
+        tools: &tools,
+        kernel: &kernel,
+        patience: Patience::with(accelerator.0),
+        accelerator,
     };
     let job = Job { experiment, sources: &selected.sources, header: &header, earlier: earlier.as_ref() };
     let left = earlier.as_ref().map_or(header.order.len(), |earlier| earlier.remaining().len());
@@ -79,6 +93,22 @@ pub(super) fn run(
             Ok((exit, end))
         }
     }
+}
+
+/// Machines that this host's programs or kernels do not make.
+fn cannot_be_made(experiment: &Experiment, tools: &Tools) -> Vec<Diagnostic> {
+    let span = experiment.lab.as_ref().map_or(experiment.name_span, |lab| lab.span);
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for machine in experiment.treatments.iter().filter_map(|treatment| treatment.machine.as_ref()) {
+        let lacks = tools.kernel(machine.kernel.as_deref()).err().into_iter().chain(command::cannot(tools, machine));
+        for message in lacks {
+            let diagnostic = span.error(Kind::HostCannot { message, help: String::new() });
+            if !found.contains(&diagnostic) {
+                found.push(diagnostic);
+            }
+        }
+    }
+    found
 }
 
 fn failed(message: impl std::fmt::Display) -> (Exit, Continue) {
