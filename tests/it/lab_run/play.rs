@@ -217,13 +217,6 @@ impl Play {
         self.run_with((&tools, &kernel), writer, earlier)
     }
 
-    /// Runs it in real machines.
-    pub(super) fn run_for_real(&self) -> Result<Outcome, LabError> {
-        let tools = Tools::find().unwrap();
-        let mut writer = Writer::create(&self.partial(), &self.header()).unwrap();
-        self.run_with((&tools, &|wanted| tools.kernel(wanted)), &mut writer, None)
-    }
-
     fn run_with(
         &self,
         (tools, kernel): (&Tools, Kernels<'_>),
