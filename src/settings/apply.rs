@@ -102,7 +102,7 @@ impl<'a> Settings<'a> {
     /// The first state of a thing, or the present one where it is new.
     pub(super) fn original(&self, thing: &Thing, now: Saved) -> Saved {
         match self.first.get(&thing.key()) {
-            Some((known, saved)) if known == thing => saved.clone(),
+            Some((known, saved)) if known.is(thing) => saved.clone(),
             _ => now,
         }
     }

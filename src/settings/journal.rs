@@ -341,7 +341,8 @@ pub(super) fn replay(entries: &mut Entries, record: Record) {
             let order = entries.values().map(|entry| entry.order + 1).max().unwrap_or_default();
             let entry = Entry { thing, old, new, found: None, earlier: None, order };
             match entries.get_mut(&entry.thing.key()) {
-                Some(known) if known.thing == entry.thing => {
+                Some(known) if known.thing.is(&entry.thing) => {
+                    known.thing.learn(entry.thing);
                     known.earlier = known.found.take().or(known.new.take()).or(known.earlier.take());
                     known.new = entry.new;
                 }
@@ -358,6 +359,41 @@ pub(super) fn replay(entries: &mut Entries, record: Record) {
 }
 
 impl Thing {
+    /// Whether both are the same thing. An interrupt is known by a plan with its device and by a look at the host without
+    /// one: what only one of the two has does not tell them apart, or the mask of a moment would pass for the first one.
+    pub(super) fn is(&self, other: &Thing) -> bool {
+        let (
+            Thing::Affinity { irq, actions, chip, hwirq, .. },
+            Thing::Affinity { irq: other_irq, actions: other_actions, chip: other_chip, hwirq: other_hwirq, .. },
+        ) = (self, other)
+        else {
+            return self == other;
+        };
+        let same_actions = actions.is_empty() || other_actions.is_empty() || actions == other_actions;
+        let same_chip = chip.is_empty() || other_chip.is_empty() || chip.trim() == other_chip.trim();
+        let same_hwirq = hwirq.is_none() || other_hwirq.is_none() || hwirq == other_hwirq;
+        irq == other_irq && same_actions && same_chip && same_hwirq
+    }
+
+    /// Takes what the same thing knows more of itself.
+    pub(super) fn learn(&mut self, other: Thing) {
+        let (
+            Thing::Affinity { actions, chip, hwirq, device, .. },
+            Thing::Affinity { actions: more_actions, chip: more_chip, hwirq: more_hwirq, device: more_device, .. },
+        ) = (self, other)
+        else {
+            return;
+        };
+        if actions.is_empty() {
+            *actions = more_actions;
+        }
+        if chip.is_empty() {
+            *chip = more_chip;
+        }
+        *hwirq = hwirq.take().or(more_hwirq);
+        *device = device.take().or(more_device);
+    }
+
     /// What is the same key is the same setting; for kernel files it is the path.
     pub(super) fn key(&self) -> String {
         match self {

@@ -276,6 +276,23 @@ fn what_a_cpu_takes_along_comes_back_after_it() {
 }
 
 #[test]
+fn what_an_smt_toggle_narrows_is_never_taken_for_the_first_mask_of_a_route() {
+    let (mut host, folder) = (Scripted::new(), state_dir());
+    host.effects.push(Effect { cause: SMT, value: "off\n", others: vec![(mask_path(11), "f\n".to_owned())] });
+    let before = snapshot(&host);
+    // A plan knows the interrupt with its device, a look before the toggle without: it is the same one.
+    let mut by_plan = route(11, "0");
+    if let ChangeKind::Affinity { identity, .. } = &mut by_plan.kind {
+        identity.device = Some("eth0".to_owned());
+    }
+    let mut settings = open(&host, folder.path());
+    settings.enter(&[change(ChangeKind::Smt { on: false }), by_plan]).unwrap();
+    assert_eq!(host.text(&mask_path(11)), "1\n");
+    assert_eq!(settings.restore().failed, Vec::<String>::new());
+    assert!(snapshot(&host) == before, "{:?}", host.log());
+}
+
+#[test]
 fn cpu_0_without_a_switch_is_online() {
     let (host, folder) = (Scripted::new(), state_dir());
     let mut settings = open(&host, folder.path());

@@ -1,5 +1,6 @@
 //! Services, and irqbalance among them: it moves interrupts no route names.
 
+use irqlab::bind::{Change, ChangeKind};
 use irqlab::design::ServiceState;
 use irqlab::settings::{Apply, restore_unfinished};
 
@@ -73,6 +74,40 @@ fn irqbalance_gets_its_options_and_what_it_moved_is_put_back() {
     assert_eq!([mask_path(10), mask_path(11), mask_path(12)].map(|path| host.text(&path)), ["f\n", "1\n", "f\n"]);
     assert_eq!(settings.restore().failed, Vec::<String>::new());
     assert_eq!(snapshot(&host), before);
+}
+
+/// The same interrupt as a plan knows it: with its device.
+fn routed_by_plan(irq: u32, list: &str) -> Change {
+    let mut route = route(irq, list);
+    if let ChangeKind::Affinity { identity, .. } = &mut route.kind {
+        identity.device = Some("eth0".to_owned());
+    }
+    route
+}
+
+#[test]
+fn what_irqbalance_moved_is_never_taken_for_the_first_mask_of_a_route() {
+    for killed in [false, true] {
+        let (host, folder) = (host(None), state_dir());
+        let before = snapshot(&host);
+        let mut settings = open(&host, folder.path());
+        settings.enter(&[routed_by_plan(10, "0")]).unwrap();
+        settings.enter(&[started_with(&["--interval=1"])]).unwrap();
+        host.set(&mask_path(10), "8\n");
+        host.set(&mask_path(11), "2\n");
+        // The next treatment routes what irqbalance moved.
+        settings.enter(&[routed_by_plan(10, "1"), routed_by_plan(11, "0")]).unwrap();
+        if killed {
+            host.dead.set(true);
+            drop(settings);
+            host.revive();
+            let restored = restore_unfinished(&host, folder.path()).unwrap().unwrap();
+            assert_eq!(restored.failed, Vec::<String>::new());
+        } else {
+            assert_eq!(settings.restore().failed, Vec::<String>::new());
+        }
+        assert!(snapshot(&host) == before, "killed: {killed}: {:?}", host.log());
+    }
 }
 
 #[test]
